@@ -1,0 +1,55 @@
+package sip
+
+// Span is a piece of a message: offsets of its first octet and of the one behind its last.
+type Span struct{ Start, End uint32 }
+
+// Of gives the piece of b that the span names.
+func (s Span) Of(b []byte) []byte { return b[s.Start:s.End] }
+
+// Len is the number of octets in the span.
+func (s Span) Len() int { return int(s.End - s.Start) }
+
+// Field is one header field as it stands in the message.
+type Field struct {
+	ID     HeaderID // HeaderOther for a name we have no number for
+	Folded bool     // the value runs over several lines
+	Line   Span     // the whole field: name to the CRLF behind the value, folds included
+	Name   Span
+	Value  Span // without the white space around it; folds are still inside
+}
+
+// Msg is the index of one message over its received bytes. A worker owns one and uses it for message after message;
+// nothing in it outlives the bytes it was made from.
+type Msg struct {
+	Raw     []byte // start line to the last octet of the body
+	Request bool
+	Method  Span // request only
+	URI     Span // request only
+	Version Span
+	Status  int  // response only
+	Reason  Span // response only
+	Fields  []Field
+	Head    Span // start line to the empty line, that one included
+	Body    Span
+
+	first [numHeaders]int16 // index of the first field of a known name, plus one; 0: none
+	count [numHeaders]int16
+}
+
+// Parse lays the index over raw, which is one whole message as a framer cut it. It keeps the memory of the message
+// before. The error is a *Error; what could be read is in m all the same, so that an answer can be built from it.
+func (m *Msg) Parse(raw []byte) error { return nil }
+
+// First gives the first field of a known name; nil when there is none.
+func (m *Msg) First(id HeaderID) *Field {
+	if i := m.first[id]; i > 0 {
+		return &m.Fields[i-1]
+	}
+	return nil
+}
+
+// Count says how many fields (lines, not values) of a known name there are.
+func (m *Msg) Count(id HeaderID) int { return int(m.count[id]) }
+
+// Bytes gives the octets of a span of this message.
+func (m *Msg) Bytes(s Span) []byte { return m.Raw[s.Start:s.End] }

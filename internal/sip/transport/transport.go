@@ -1,0 +1,89 @@
+// Package transport carries SIP messages between sockets and workers: UDP in batches, streams with framing, flows by
+// number, bounded queues. It frames and finds the Call-ID, nothing more; what a message means is sipproxy's business.
+//
+// The way of a message: a socket reader frames it, finds its Call-ID, puts it into the Inbox of the worker that owns
+// that Call-ID; the worker takes a batch, decides, and sends through the Hub (UDP datagrams gathered in its own Out,
+// stream messages into the queue of their flow).
+package transport
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"github.com/wyegate/wyegate/internal/sip"
+)
+
+// Kind is a SIP transport; the numbers are those of the branch MAC (sip-http.md section 5).
+type Kind uint8
+
+// The transports.
+const (
+	UDP Kind = 1 + iota
+	TCP
+	TLS
+	WS
+	WSS
+)
+
+// Reliable says that the transport repeats for itself.
+func (k Kind) Reliable() bool { return k != UDP }
+
+// String is the transport as Via writes it.
+func (k Kind) String() string {
+	return [...]string{"", "UDP", "TCP", "TLS", "WS", "WSS"}[k]
+}
+
+// Listener is one configured listener as messages know it. It lives as long as its socket: a reload that keeps the
+// listener keeps the Listener.
+type Listener struct {
+	Name string
+	Tag  uint16 // low 16 bits of xxhash64 of Name
+	Kind Kind
+	Addr netip.AddrPort // bound
+}
+
+// Inbound is one framed message, lent to the worker until its next Receive.
+type Inbound struct {
+	Bytes    []byte // one message, cut by Content-Length on streams, the datagram as it came on UDP
+	Listener *Listener
+	Kind     Kind
+	Flow     uint64         // the connection's number; 0 on UDP
+	Outgoing bool           // the connection was opened by us, towards a server
+	Remote   netip.AddrPort // the socket's peer (v4-mapped folded to v4)
+	Source   netip.AddrPort // what the PROXY protocol carried, else Remote
+	Local    netip.AddrPort
+	Bad      *sip.Error // the stream could not be framed here; Bytes is what there was of the head
+}
+
+// EventKind tells events apart.
+type EventKind uint8
+
+// What a worker learns beside messages.
+const (
+	FlowClosed  EventKind = iota // Flow is gone, Err says why; told to every worker
+	FlowFailed                   // the connection SendServer asked for could not be opened, or broke; Flow, Remote, Err
+	Unreachable                  // ICMP error or a failed send on UDP towards Remote
+	Call                         // Do wants to run on the worker
+)
+
+// Event is something that is no message.
+type Event struct {
+	Kind   EventKind
+	Flow   uint64
+	Remote netip.AddrPort
+	Err    error
+	Do     func()
+}
+
+// Inbox is the bounded queue of one worker. Readers put, the worker alone takes.
+type Inbox struct{}
+
+// Receive waits until there is something, the deadline has passed (zero: no deadline) or the context ends. Messages and
+// events are lent until the next call. now is one reading of the clock for the whole batch.
+func (in *Inbox) Receive(ctx context.Context, until time.Time) (msgs []Inbound, events []Event, now time.Time) {
+	return nil, nil, now
+}
+
+// Post hands an event to the worker; false when the queue of events is full.
+func (in *Inbox) Post(e Event) bool { return false }
