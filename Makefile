@@ -1,0 +1,46 @@
+# Recipes are for /bin/sh. Every target with a ## comment is shown by `make help`.
+
+GO      ?= go
+SECONDS ?=
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+export GOFLAGS := -buildvcs=false
+
+.PHONY: help build demo test peers verify bench fuzz soak generate clean
+
+help: ## print this list
+	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
+
+build: ## the binary bin/wyegate, without cgo
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/wyegate ./cmd/wyegate
+
+demo: build ## the main job on loopback, with checks; SECONDS=20 ends by itself
+	bin/wyegate demo $(if $(SECONDS),--seconds $(SECONDS))
+
+test: ## everything that can be tested here; counts what it skipped and why
+	@sh .ci/test
+
+peers: ## install the Debian programs that tests talk to (needs root)
+	sh .ci/peers
+
+verify: ## format, vet, generated files up to date
+	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	$(GO) vet ./...
+	$(GO) test -count=1 ./internal/archtest ./config -run 'Test.*(Schema|Imports|Pure|Home|Comments|Forbidden|LowerCase)'
+	$(GO) mod verify
+
+bench: ## parse, choose, forward: compare allocations, not nanoseconds
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+fuzz: ## ten seconds of each fuzz target
+	@sh .ci/fuzz 10s
+
+soak: ## the long runs: every test that shortens itself in `make test` runs whole
+	WYEGATE_SOAK=1 $(GO) test -count=1 -timeout 6h ./internal/engine/... ./cmd/...
+
+generate: ## write the generated files that are committed (JSON schemas)
+	$(GO) generate ./...
+
+clean: ## remove what build made
+	rm -rf bin
