@@ -14,8 +14,8 @@ type Field struct {
 	ID     HeaderID // HeaderOther for a name we have no number for
 	Folded bool     // the value runs over several lines
 	Line   Span     // the whole field: name to the CRLF behind the value, folds included
-	Name   Span
-	Value  Span // without the white space around it; folds are still inside
+	Name   Span     // empty in a line that has no field name
+	Value  Span     // without the white space around it; folds are still inside
 }
 
 // Msg is the index of one message over its received bytes. A worker owns one and uses it for message after message;
@@ -26,19 +26,33 @@ type Msg struct {
 	Method  Span // request only
 	URI     Span // request only
 	Version Span
-	Status  int  // response only
+	Status  int  // response only; 0 when the status line has no number from 100 to 699
 	Reason  Span // response only
 	Fields  []Field
 	Head    Span // start line to the empty line, that one included
 	Body    Span
 
+	// Values is what Validate read on its way; it is whole only after Validate found nothing wrong.
+	Values Values
+
+	start Span              // start line without its CRLF
 	first [numHeaders]int16 // index of the first field of a known name, plus one; 0: none
-	count [numHeaders]int16
+	count [numHeaders]int16 //
+	fault *Error            // what Parse found, for Validate
+	line  *Error            // what is wrong with the start line alone, for Validate
 }
 
-// Parse lays the index over raw, which is one whole message as a framer cut it. It keeps the memory of the message
-// before. The error is a *Error; what could be read is in m all the same, so that an answer can be built from it.
-func (m *Msg) Parse(raw []byte) error { return nil }
+// Values are the single values that every request and response has, read once by Validate. They are pieces of Raw.
+type Values struct {
+	Via         ViaValue // the top value
+	From, To    NameAddr
+	FromTag     []byte // nil when there is none (RFC 2543)
+	ToTag       []byte
+	CallID      []byte
+	CSeq        uint32
+	Target      URI // the Request-URI; request only
+	MaxForwards int // -1 when absent; request only
+}
 
 // First gives the first field of a known name; nil when there is none.
 func (m *Msg) First(id HeaderID) *Field {
@@ -53,3 +67,21 @@ func (m *Msg) Count(id HeaderID) int { return int(m.count[id]) }
 
 // Bytes gives the octets of a span of this message.
 func (m *Msg) Bytes(s Span) []byte { return m.Raw[s.Start:s.End] }
+
+// Value gives the value of the first field of a known name; nil when there is none.
+func (m *Msg) Value(id HeaderID) []byte {
+	if f := m.First(id); f != nil {
+		return m.Bytes(f.Value)
+	}
+	return nil
+}
+
+// Tag gives the tag of From or To, read by the one parser; nil when there is none or the field cannot be read.
+func (m *Msg) Tag(id HeaderID) []byte {
+	na, err := ParseNameAddr(m.Value(id))
+	if err != nil {
+		return nil
+	}
+	tag, _ := HeaderParam(na.Params, "tag")
+	return tag
+}
