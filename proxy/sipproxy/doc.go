@@ -1,0 +1,2 @@
+// Package sipproxy is the SIP proxy core.
+package sipproxy
