@@ -1,0 +1,299 @@
+package lbtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/wyegate/wyegate/internal/sip"
+)
+
+// Handler answers a request that is no response; it is called on a goroutine of the UA.
+type Handler func(ua *UA, m *Message)
+
+// UA is a SIP user agent on one port of 127.0.0.1, UDP and TCP. It is both sides: it answers through its Handler and
+// starts transactions with Request.
+type UA struct {
+	Name    string
+	Addr    netip.AddrPort
+	Handler Handler
+
+	udp     *net.UDPConn
+	tcp     *net.TCPListener
+	running sync.WaitGroup
+	seq     atomic.Uint64
+
+	mu      sync.Mutex
+	waiting map[string]chan *Message // by Via branch
+	conns   map[net.Conn]struct{}
+	seen    []*Message
+	dialogs map[string]*Dialog
+	closed  bool
+}
+
+// NewUA binds a port for both transports and serves until Close.
+func NewUA(name string, h Handler) (*UA, error) {
+	for range 50 {
+		udp, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err != nil {
+			return nil, err
+		}
+		addr := udp.LocalAddr().(*net.UDPAddr).AddrPort()
+		tcp, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(addr))
+		if err != nil {
+			udp.Close()
+			continue
+		}
+		_ = udp.SetReadBuffer(4 << 20)
+		ua := &UA{Name: name, Addr: addr, Handler: h, udp: udp, tcp: tcp, waiting: map[string]chan *Message{}, conns: map[net.Conn]struct{}{}, dialogs: map[string]*Dialog{}}
+		ua.running.Go(ua.readUDP)
+		ua.running.Go(ua.accept)
+		return ua, nil
+	}
+	return nil, errors.New("lbtest: no port free for both transports")
+}
+
+// Close ends the UA and waits for its goroutines.
+func (ua *UA) Close() {
+	ua.mu.Lock()
+	ua.closed = true
+	for c := range ua.conns {
+		c.Close()
+	}
+	ua.mu.Unlock()
+	ua.udp.Close()
+	ua.tcp.Close()
+	ua.running.Wait()
+}
+
+// Seen gives the requests received so far, in order.
+func (ua *UA) Seen() []*Message {
+	ua.mu.Lock()
+	defer ua.mu.Unlock()
+	return append([]*Message(nil), ua.seen...)
+}
+
+// SeenCount counts received requests of a method; an empty method counts all.
+func (ua *UA) SeenCount(method string) int {
+	n := 0
+	for _, m := range ua.Seen() {
+		if method == "" || m.MethodName() == method {
+			n++
+		}
+	}
+	return n
+}
+
+func (ua *UA) readUDP() {
+	buf := make([]byte, 65535)
+	for {
+		n, from, err := ua.udp.ReadFromUDPAddrPort(buf)
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			continue
+		}
+		m, err := ReadMessage(buf[:n])
+		if err != nil {
+			continue
+		}
+		m.Reply = func(b []byte) { _, _ = ua.udp.WriteToUDPAddrPort(b, from) }
+		ua.receive(m)
+	}
+}
+
+func (ua *UA) accept() {
+	for {
+		c, err := ua.tcp.Accept()
+		if err != nil {
+			return
+		}
+		if !ua.track(c) {
+			return
+		}
+	}
+}
+
+func (ua *UA) track(c net.Conn) bool {
+	ua.mu.Lock()
+	defer ua.mu.Unlock()
+	if ua.closed {
+		c.Close()
+		return false
+	}
+	ua.conns[c] = struct{}{}
+	ua.running.Go(func() { ua.readStream(c) })
+	return true
+}
+
+// readStream frames by Content-Length; what it talks to is under test, so it is strict and small.
+func (ua *UA) readStream(c net.Conn) {
+	defer func() {
+		c.Close()
+		ua.mu.Lock()
+		delete(ua.conns, c)
+		ua.mu.Unlock()
+	}()
+	var write sync.Mutex
+	var buf []byte
+	chunk := make([]byte, 32<<10)
+	for {
+		buf = bytes.TrimLeft(buf, "\r\n")
+		if end := bytes.Index(buf, []byte("\r\n\r\n")); end >= 0 {
+			head, err := ReadMessage(buf[:end+4])
+			if head == nil || err != nil && head.First(sip.ContentLength) == nil {
+				return
+			}
+			n := 0
+			fmt.Sscanf(string(head.Value(sip.ContentLength)), "%d", &n)
+			if len(buf) >= end+4+n {
+				m, err := ReadMessage(buf[:end+4+n])
+				if err != nil {
+					return
+				}
+				buf = buf[end+4+n:]
+				m.Reply = func(b []byte) {
+					write.Lock()
+					defer write.Unlock()
+					_, _ = c.Write(b)
+				}
+				ua.receive(m)
+				continue
+			}
+		}
+		n, err := c.Read(chunk)
+		if err != nil {
+			return
+		}
+		buf = append(buf, chunk[:n]...)
+	}
+}
+
+func (ua *UA) receive(m *Message) {
+	if !m.Request {
+		via, _, err := sip.NextVia(m.Value(sip.Via))
+		if err != nil {
+			return
+		}
+		ua.mu.Lock()
+		ch := ua.waiting[string(via.Branch)]
+		ua.mu.Unlock()
+		if ch != nil {
+			select {
+			case ch <- m:
+			default:
+			}
+		}
+		return
+	}
+	ua.mu.Lock()
+	ua.seen = append(ua.seen, m)
+	ua.mu.Unlock()
+	if ua.Handler != nil {
+		ua.Handler(ua, m)
+	}
+}
+
+// Branch makes a branch of this UA's own.
+func (ua *UA) Branch() string {
+	return fmt.Sprintf("z9hG4bK%s%d", ua.Name, ua.seq.Add(1))
+}
+
+// Path is a way to a peer: a transport and an address.
+type Path struct {
+	Transport string // "UDP" or "TCP"
+	To        netip.AddrPort
+	conn      net.Conn
+}
+
+// Dial opens the way; for UDP it is this UA's own socket.
+func (ua *UA) Dial(transport string, to netip.AddrPort) (*Path, error) {
+	p := &Path{Transport: transport, To: to}
+	if transport == "UDP" {
+		return p, nil
+	}
+	c, err := net.DialTimeout("tcp", to.String(), 2*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	p.conn = c
+	if !ua.track(c) {
+		return nil, net.ErrClosed
+	}
+	return p, nil
+}
+
+// Close closes the connection of the path.
+func (p *Path) Close() {
+	if p.conn != nil {
+		p.conn.Close()
+	}
+}
+
+// Send writes raw bytes on the path.
+func (ua *UA) Send(p *Path, raw []byte) error {
+	if p.conn != nil {
+		_, err := p.conn.Write(raw)
+		return err
+	}
+	_, err := ua.udp.WriteToUDPAddrPort(raw, p.To)
+	return err
+}
+
+// Transaction is a request that was sent; Responses brings what comes back for its branch.
+type Transaction struct {
+	Branch    string
+	Raw       []byte
+	Responses chan *Message
+	ua        *UA
+}
+
+// Start sends a request with a Via of this UA on top of lines (start line first) and collects its responses.
+func (ua *UA) Start(p *Path, branch string, lines ...string) (*Transaction, error) {
+	raw := ua.build(p, branch, lines)
+	t := &Transaction{Branch: branch, Raw: raw, Responses: make(chan *Message, 32), ua: ua}
+	ua.mu.Lock()
+	ua.waiting[branch] = t.Responses
+	ua.mu.Unlock()
+	return t, ua.Send(p, raw)
+}
+
+// End forgets the transaction.
+func (t *Transaction) End() {
+	t.ua.mu.Lock()
+	delete(t.ua.waiting, t.Branch)
+	t.ua.mu.Unlock()
+}
+
+// Final waits for the final response; provisional ones are passed over.
+func (t *Transaction) Final(ctx context.Context) (*Message, error) {
+	for {
+		select {
+		case m := <-t.Responses:
+			if m.Status >= 200 {
+				return m, nil
+			}
+		case <-ctx.Done():
+			return nil, fmt.Errorf("lbtest: no final response for %s: %w", t.Branch, ctx.Err())
+		}
+	}
+}
+
+func (ua *UA) build(p *Path, branch string, lines []string) []byte {
+	var b strings.Builder
+	b.WriteString(lines[0] + "\r\n")
+	fmt.Fprintf(&b, "Via: SIP/2.0/%s %s;branch=%s;rport\r\n", p.Transport, ua.Addr, branch)
+	for _, l := range lines[1:] {
+		b.WriteString(l + "\r\n")
+	}
+	b.WriteString("Content-Length: 0\r\n\r\n")
+	return []byte(b.String())
+}
