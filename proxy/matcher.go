@@ -70,28 +70,38 @@ func insert(list []entry, path string, t *Target) ([]entry, *Target) {
 	return list, nil
 }
 
-// Match finds the target for a host in lower case without port (empty: the message has none) and a path. SIP passes an
-// empty path, which path prefixes never match. accept says which kinds of application may take the message.
+// Match finds the target for a host in lower case without port (empty: the message has none) and a path. accept says
+// which kinds of application may take the message.
 func (m *Matcher) Match(host, path []byte, accept func(*Target) bool) *Target {
+	return m.match(host, path, false, accept)
+}
+
+// MatchHost finds the target by host alone: path prefixes concern HTTP only, so a call belongs to an application
+// whatever its path. Of several with one host the longest path goes first.
+func (m *Matcher) MatchHost(host []byte, accept func(*Target) bool) *Target {
+	return m.match(host, nil, true, accept)
+}
+
+func (m *Matcher) match(host, path []byte, anyPath bool, accept func(*Target) bool) *Target {
 	if len(host) > 0 {
-		if t := find(m.exact[string(host)], path, accept); t != nil {
+		if t := find(m.exact[string(host)], path, anyPath, accept); t != nil {
 			return t
 		}
 		for i := range m.suffixes {
 			s := &m.suffixes[i]
 			if len(host) > len(s.dot) && string(host[len(host)-len(s.dot):]) == s.dot {
-				if t := find(s.entries, path, accept); t != nil {
+				if t := find(s.entries, path, anyPath, accept); t != nil {
 					return t
 				}
 			}
 		}
 	}
-	return find(m.any, path, accept)
+	return find(m.any, path, anyPath, accept)
 }
 
-func find(list []entry, path []byte, accept func(*Target) bool) *Target {
+func find(list []entry, path []byte, anyPath bool, accept func(*Target) bool) *Target {
 	for i := range list {
-		if list[i].covers(path) && accept(list[i].target) {
+		if (anyPath || list[i].covers(path)) && accept(list[i].target) {
 			return list[i].target
 		}
 	}
