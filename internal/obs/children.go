@@ -2,26 +2,6 @@ package obs
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// SIPMethods are the values of the label method; Method gives the index of one.
-var SIPMethods = [...]string{"INVITE", "ACK", "BYE", "CANCEL", "OPTIONS", "REGISTER", "PRACK", "SUBSCRIBE", "NOTIFY", "PUBLISH", "INFO", "REFER", "MESSAGE", "UPDATE", "other"}
-
-// NumSIPMethods counts SIPMethods.
-const NumSIPMethods = len(SIPMethods)
-
-// SIPMethod gives the index of a method in SIPMethods; unknown ones share the last.
-func SIPMethod(m []byte) int {
-	for i := range SIPMethods {
-		if SIPMethods[i] == string(m) {
-			return i
-		}
-	}
-	return NumSIPMethods - 1
-}
-
-// KeySources are the values of the label source of wyegate_key_total, in the order of proxy.KeySource from SourceRule
-// on.
-var KeySources = [...]string{"rule", "default", "token", "stale_token", "round_robin"}
-
 // SIPListener are the counters of one SIP listener, resolved when the generation is built.
 type SIPListener struct {
 	ParseErrors     [NumParseReasons]prometheus.Counter
@@ -35,32 +15,42 @@ type ParseReason uint8
 
 // The reasons.
 const (
-	ParseMalformed ParseReason = iota // no start line, no readable head
-	ParseInvalid                      // indexed, and answered with a status
-	ParseForeignVia
-	ParseFraming
+	ParseMalformed  ParseReason = iota // no start line, no readable head
+	ParseInvalid                       // indexed, and answered with a status
+	ParseForeignVia                    // a response whose top Via is not ours
+	ParseFraming                       // a stream that cannot be cut into messages
 	NumParseReasons = 4
 )
 
 // SIPTarget are the counters of one application behind one listener.
 type SIPTarget struct {
 	Requests  [NumSIPMethods]prometheus.Counter
-	Responses [NumSIPMethods][7]prometheus.Counter // index: class 1-6; 0: none
+	Responses [NumSIPMethods][len(CodeClasses)]prometheus.Counter // index: class 1-6; 0: none
 }
 
 // Target are the counters of one application, whatever the listener.
 type Target struct {
-	SIPKeys     [len(KeySources)]prometheus.Counter
-	HTTPKeys    [len(KeySources)]prometheus.Counter
-	Rules       []prometheus.Counter // by Result.Rule
-	Duration    [NumSIPMethods]prometheus.Observer
-	RuleSeconds prometheus.Observer // one request in 64
+	SIPKeys       [len(KeySources)]prometheus.Counter
+	HTTPKeys      [len(KeySources)]prometheus.Counter
+	Rules         []prometheus.Counter // by Result.Rule
+	Duration      [NumSIPMethods]prometheus.Observer
+	RuleSeconds   prometheus.Observer // one request in 64
+	RuleLimits    [len(RuleLimitWords)]prometheus.Counter
+	TokensRefused [len(TokenReasons)]prometheus.Counter
+}
+
+// Enum are the counters of one service's ENUM look-ups.
+type Enum struct {
+	Results  [len(EnumResults)]prometheus.Counter
+	Duration prometheus.Observer // seconds of the queries that were sent
 }
 
 // Server are the counters of one server of a pool.
 type Server struct {
-	Requests  [2]prometheus.Counter // by protocol: SIP, HTTP
-	Failovers [2]prometheus.Counter
+	Requests  [len(Protocols)]prometheus.Counter
+	Failovers [len(Protocols)]prometheus.Counter
+	Checks    [len(Protocols)][len(CheckResults)]prometheus.Counter
+	Ejections [len(Protocols)][len(EjectionCauses)]prometheus.Counter
 }
 
 // HTTPListener are the counters of one HTTP listener.
@@ -85,6 +75,11 @@ const (
 
 // HTTPTarget are the counters of one application behind one HTTP listener.
 type HTTPTarget struct {
-	Requests [7]prometheus.Counter  // by class; 0: none
-	Duration [7]prometheus.Observer // by class
+	Requests [len(CodeClasses)]prometheus.Counter  // by class; 0: none
+	Duration [len(CodeClasses)]prometheus.Observer // by class
+}
+
+// Overload are the counters of what was shed, of one protocol.
+type Overload struct {
+	Rejections [len(OverloadCauses)]prometheus.Counter
 }

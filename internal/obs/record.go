@@ -14,8 +14,14 @@ const (
 	HTTP
 )
 
+// String is the word in the log.
+func (p Proto) String() string { return Protocols[p] }
+
 // TextMax is how many octets of a message one record can hold.
 const TextMax = 640
+
+// KeyMax is how many octets of a key are written to the log; a longer one is cut and its length is written beside.
+const KeyMax = 256
 
 // Text is a piece of a record's own text.
 type Text struct{ start, end uint16 }
@@ -32,10 +38,10 @@ type Record struct {
 	Server     string
 	Rule       string
 	KeySource  string // rule, default, token, stale_token, round_robin; empty: none
-	Code       int
+	Code       int    // 0: no answer
 	Disp       [4]byte
 	Tried      [8]string
-	NumTried   int
+	NumTried   int           // may exceed what Tried holds
 	Rules      time.Duration // time in rules
 	Connect    time.Duration
 	First      time.Duration // to the first answer
@@ -48,7 +54,7 @@ type Record struct {
 	CallID Text // SIP
 	Host   Text // HTTP
 	Key    Text
-	KeyLen int // of the whole key, when Key was cut at 256 octets
+	KeyLen int // of the whole key, when Key was cut at KeyMax octets
 
 	used uint16
 	text [TextMax]byte
@@ -63,6 +69,22 @@ func (r *Record) Put(b []byte, max int) Text {
 	t := Text{r.used, r.used + uint16(n)}
 	r.used += uint16(n)
 	return t
+}
+
+// SetKey copies the key and notes its length when it is cut.
+func (r *Record) SetKey(key []byte) {
+	r.Key = r.Put(key, KeyMax)
+	if n := int(r.Key.end - r.Key.start); n < len(key) {
+		r.KeyLen = len(key)
+	}
+}
+
+// AddTried notes a server the request was offered to.
+func (r *Record) AddTried(server string) {
+	if r.NumTried < len(r.Tried) {
+		r.Tried[r.NumTried] = server
+	}
+	r.NumTried++
 }
 
 // Bytes gives the octets of a text.

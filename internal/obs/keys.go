@@ -1,0 +1,34 @@
+package obs
+
+import "log/slog"
+
+// Attribute keys of the structured log: one word for one thing, whoever logs it.
+const (
+	KeyErr         = "err"
+	KeyFile        = "file"
+	KeyGeneration  = "generation"
+	KeyNode        = "node"
+	KeyListener    = "listener"
+	KeyService     = "service"
+	KeyApplication = "application"
+	KeyPool        = "pool"
+	KeyServer      = "server"
+	KeySite        = "site"
+	KeyState       = "state"
+	KeyCause       = "cause"
+	KeyProtocol    = "protocol"
+	KeyTransport   = "transport"
+	KeyClient      = "client"
+	KeyMethod      = "method"
+	KeyCallID      = "call_id"
+	KeyCode        = "code"
+	KeyBy          = "by"
+	KeyNote        = "note"
+	KeyEvent       = "event"
+	KeySeverity    = "severity"
+)
+
+// ServerOf is the attribute of a server of a pool.
+func ServerOf(pool, server string) slog.Attr {
+	return slog.GroupAttrs("", slog.String(KeyPool, pool), slog.String(KeyServer, server))
+}
