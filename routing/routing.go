@@ -3,13 +3,29 @@
 //
 // One choice: a proxy asks Pool.Acquire with a Request (hash of the key, the server a token names, what was tried);
 // the pool loads its table once, the policy walks the partition's choices past servers that may not get the message,
-// and the Lease that comes back counts on the server until Done.
+// and the Lease that comes back counts on the server until Done, which feeds passive health.
+//
+// Two things change while a table stands. What was observed of a server and what the operator wants of it sit in the
+// Server, which outlives tables and generations (State has the truth table); what follows from all of them together,
+// the rank that carries the traffic and whether health is believed at all, is derived again on each such edge and kept
+// beside the table. A message reads both and takes no lock, unless its key may be live on another server: then it looks
+// into one shard of the bindings.
+//
+// The package starts no goroutine. Time enters by arguments, by Pool.Tick, which somebody calls a few times a second,
+// and by Config.Now on edges; a choice reads no clock.
 package routing
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // ErrNoServer says that no member of the pool may get the message.
 var ErrNoServer = errors.New("routing: no usable server")
+
+// ErrFull is an ErrNoServer: the server of the key has as many messages as max_concurrent allows, and keyed traffic
+// does not go elsewhere, since that would split what belongs together (sip-http.md 12.5).
+var ErrFull = fmt.Errorf("%w: the key's server is at max_concurrent", ErrNoServer)
 
 // ServiceKind is the kind of an application.
 type ServiceKind uint8
@@ -30,6 +46,14 @@ const (
 	HTTP
 	numProtos
 )
+
+// String is the word of metrics and texts.
+func (p Proto) String() string {
+	if p == HTTP {
+		return "http"
+	}
+	return "sip"
+}
 
 // PolicyKind names a policy.
 type PolicyKind uint8
@@ -63,6 +87,9 @@ type Request struct {
 	Pinned bool   // Known decides as long as it can serve, in every failback mode
 	Recent bool   // Known comes from the memory of a live transaction: it is kept while it takes known traffic
 	Avoid  Avoid  // tried already for this request
+
+	// Assume holds tags of servers taken for down: explain asks "and if". Traffic leaves it nil.
+	Assume []uint32
 }
 
 // Avoid is a small set of server tags. The zero value is empty.
