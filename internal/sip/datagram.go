@@ -30,10 +30,8 @@ func (m *Msg) cut() *Error {
 		m.Body.End = m.Body.Start + uint32(n)
 		m.Raw = m.Raw[:m.Body.End]
 		return nil
-	case m.Request:
-		return errShortBody
 	}
-	return errShortReply
+	return m.owed(errShortBody)
 }
 
 // KeepAlive says that a datagram or a WebSocket message holds nothing but CR, LF and NUL, or nothing at all: it is

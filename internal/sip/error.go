@@ -7,22 +7,32 @@ type Error struct {
 	Reason string // reason phrase of the answer
 	Text   string // for explain and the log
 	Close  bool   // the stream it came on cannot be framed any further
+
+	drop *Error // the same fault in a response
 }
 
 func (e *Error) Error() string { return "sip: " + e.Text }
 
 // bad is a fault of a message that its sender is told about; the stream goes on.
-func bad(status int, text string) *Error {
-	return &Error{Status: status, Reason: Reason(status), Text: text}
-}
+func bad(status int, text string) *Error { return fault(status, text, false) }
 
 // unframed is a fault after which nobody knows where the next message begins.
-func unframed(status int, text string) *Error {
-	return &Error{Status: status, Reason: Reason(status), Text: text, Close: true}
+func unframed(status int, text string) *Error { return fault(status, text, true) }
+
+func fault(status int, text string, closes bool) *Error {
+	return &Error{
+		Status: status, Reason: Reason(status), Text: text, Close: closes,
+		drop: &Error{Text: "response: " + text, Close: closes},
+	}
 }
 
-// dropped is a fault of a response: it is never answered.
-func dropped(text string) *Error { return &Error{Text: text} }
+// owed turns a fault into what the sender of this message is owed: a response is never answered.
+func (m *Msg) owed(e *Error) *Error {
+	if e != nil && !m.Request && m.Version.Len() > 0 && e.drop != nil {
+		return e.drop
+	}
+	return e
+}
 
 // What Parse and the Framer find. The parsers of single values share errValue and its like: the validator puts the name
 // of the header field to it.
@@ -31,20 +41,19 @@ var (
 	errStartLine   = bad(400, "malformed start line")
 	errStartBlank  = bad(400, "white space behind the start line")
 	errMethod      = bad(400, "method is not a token")
-	errStatusLine  = dropped("malformed status line")
+	errStatusLine  = bad(400, "malformed status line")
 	errBareLF      = unframed(400, "line feed without carriage return in the head")
 	errBareCR      = unframed(400, "carriage return without line feed in the head")
-	errNUL         = unframed(400, "NUL in the head")
+	errNUL         = bad(400, "NUL in the head")
 	errNoEnd       = bad(400, "head without an empty line at its end")
 	errFieldName   = bad(400, "header line without a field name")
-	errLines       = bad(513, "too many lines in the head")
+	errLines       = unframed(513, "too many lines in the head")
 	errHeadSize    = unframed(513, "head is too large")
 	errBodySize    = unframed(513, "body is too large")
 	errNoLength    = unframed(400, "no Content-Length on a stream")
 	errTwoLengths  = unframed(400, "two Content-Length fields on a stream")
 	errLengthValue = unframed(400, "Content-Length is not a number")
 	errShortBody   = bad(400, "body is shorter than Content-Length")
-	errShortReply  = dropped("body of the response is shorter than Content-Length")
 )
 
 // What the readers of single values find.

@@ -37,6 +37,7 @@ func (m *Msg) parse(raw []byte) *Error {
 	m.Head.End = uint32(at)
 	m.Body = Span{uint32(at), uint32(len(raw))}
 	m.checkHead(raw[:at])
+	m.fault = m.owed(m.fault)
 	return m.fault
 }
 
@@ -101,7 +102,7 @@ func scanField(b []byte, at int, f *Field) (next int, bad *Error) {
 		f.Name.End = uint32(at)
 		i = at
 	}
-	start := i
+	from := i
 	for {
 		n := bytes.IndexByte(b[i:], '\n')
 		if n < 0 {
@@ -123,12 +124,15 @@ func scanField(b []byte, at int, f *Field) (next int, bad *Error) {
 		i = next
 	}
 	f.Line = Span{uint32(at), uint32(next)}
-	end := next
+	start, end := from, next
 	for start < end && space(b[start]) {
 		start++
 	}
 	for end > start && space(b[end-1]) {
 		end--
+	}
+	if start == end {
+		start, end = from, from // an empty value stands behind its colon, not in the next line
 	}
 	f.Value = Span{uint32(start), uint32(end)}
 	return next, bad

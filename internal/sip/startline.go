@@ -38,7 +38,10 @@ func sipVersion(b []byte) bool { return len(b) >= 4 && EqualFold(b[:4], "SIP/") 
 // Request-URI: spaces that do not belong there end up in the URI, where Validate finds them.
 func (m *Msg) requestLine(line []byte) {
 	first, last := bytes.IndexByte(line, ' '), bytes.LastIndexByte(line, ' ')
-	if first <= 0 || !sipVersion(line[last+1:]) {
+	if !sipVersion(line[last+1:]) {
+		m.find(errNotSIP) // indexed all the same: with a Via below there is somebody to tell
+	}
+	if first <= 0 {
 		m.find(errNotSIP)
 		return
 	}

@@ -15,6 +15,18 @@ func EqualFold(b []byte, s string) bool {
 	return true
 }
 
+func equalFoldString(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range len(a) {
+		if lower[a[i]] != lower[b[i]] {
+			return false
+		}
+	}
+	return true
+}
+
 // AppendLower appends b with its ASCII letters in lower case.
 func AppendLower(dst, b []byte) []byte {
 	for _, c := range b {
