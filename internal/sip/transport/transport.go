@@ -7,9 +7,7 @@
 package transport
 
 import (
-	"context"
 	"net/netip"
-	"time"
 
 	"github.com/wyegate/wyegate/internal/sip"
 )
@@ -41,6 +39,9 @@ type Listener struct {
 	Tag  uint16 // low 16 bits of xxhash64 of Name
 	Kind Kind
 	Addr netip.AddrPort // bound
+
+	settings ListenerConfig
+	ep       *endpoint // nil in a Listener that no Hub made
 }
 
 // Inbound is one framed message, lent to the worker until its next Receive.
@@ -75,15 +76,3 @@ type Event struct {
 	Err    error
 	Do     func()
 }
-
-// Inbox is the bounded queue of one worker. Readers put, the worker alone takes.
-type Inbox struct{}
-
-// Receive waits until there is something, the deadline has passed (zero: no deadline) or the context ends. Messages and
-// events are lent until the next call. now is one reading of the clock for the whole batch.
-func (in *Inbox) Receive(ctx context.Context, until time.Time) (msgs []Inbound, events []Event, now time.Time) {
-	return nil, nil, now
-}
-
-// Post hands an event to the worker; false when the queue of events is full.
-func (in *Inbox) Post(e Event) bool { return false }
