@@ -96,9 +96,9 @@ type Trace struct {
 
 // Step is one rule element that was asked.
 type Step struct {
-	Rule    string // path
-	Line    int
-	Matched bool
-	Text    string // what was found and what would have been needed: "session case is EXTERNAL, wants ORIGINATING"
-	Value   string // value when matched, escaped and cut at 256 octets
+	Rule    string `json:"rule"` // path
+	Line    int    `json:"line"`
+	Matched bool   `json:"matched"`
+	Text    string `json:"text"`            // what was found and what would have been needed: "session case is EXTERNAL, wants ORIGINATING"
+	Value   string `json:"value,omitempty"` // value when matched, escaped and cut at 256 octets
 }
