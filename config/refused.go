@@ -1,0 +1,71 @@
+package config
+
+import "strings"
+
+// refusal is one key, or some values of one key, that belong to a part which is not in this build (WG014).
+type refusal struct {
+	path  string             // dotted, [] for the items of a list
+	words []string           // values that are refused; nil: the key itself. "*x" stands for every value that ends in x
+	when  func(n *node) bool // asked with the map that holds the key; nil: always
+	why   string             // what to do instead, where there is something
+}
+
+func (r *refusal) because() string {
+	if r.why == "" {
+		return ""
+	}
+	return "; " + r.why
+}
+
+func matches(word, text string) bool {
+	if tail, ok := strings.CutPrefix(word, "*"); ok {
+		return strings.HasSuffix(text, tail)
+	}
+	return word == text
+}
+
+// refusedHere is the list of what this build lacks. A part that is added takes its rows out; nothing else changes.
+var refusedHere = []refusal{
+	{path: "virtual_addresses"},
+	{path: "director"},
+	{path: "diameter"},
+	{path: "capture"},
+	{path: "tracing"},
+
+	{path: "cluster.nodes", when: func(n *node) bool { return n.get("nodes").kind == listNode && len(n.get("nodes").items) > 1 },
+		why: "this build runs one node"},
+	{path: "cluster.engine", words: []string{"external"}},
+	{path: "cluster.tls"},
+	{path: "cluster.jetstream"},
+	{path: "cluster.share"},
+	{path: "cluster.urls"},
+	{path: "cluster.credentials_file"},
+	{path: "cluster.prefix"},
+	{path: "cluster.replicas"},
+
+	{path: "admin.http", why: "use the admin socket"},
+	{path: "admin.metrics.peers", words: []string{"true"}},
+	{path: "certificates[].acme"},
+
+	{path: "listeners[].protocol", words: []string{"diameter"}},
+	{path: "listeners[].transport", words: []string{"tls", "ws", "wss", "sctp"}},
+	{path: "listeners[].sip_websocket"},
+	{path: "listeners[].group"},
+	{path: "listeners[].proxy_protocol_from", when: func(n *node) bool { return textOf(n.get("transport")) == "udp" },
+		why: "PROXY protocol is read on streams"},
+
+	{path: "services[].affinity.rules", words: []string{"*.wasm"}},
+	{path: "services[].applications[].affinity.rules", words: []string{"*.wasm"}},
+
+	{path: "pools[].connect.http", words: []string{"h2"}},
+	{path: "pools[].servers[].sip_transport", words: []string{"tls", "ws", "wss"}},
+	{path: "pools[].servers[].tls"},
+	{path: "pools[].servers[].expand", why: "write one server for each address"},
+}
+
+func textOf(n *node) string {
+	if n == nil {
+		return ""
+	}
+	return n.text
+}
