@@ -15,7 +15,7 @@ const (
 // SetHealth is what probes found out. Up ends an ejection and forgets a refused connect; whoever calls has counted the
 // hits and misses. cause is for people: "503×4", "timeout".
 func (p *Pool) SetHealth(s *Server, pr Proto, h Health, cause string, now time.Time) {
-	p.change(s, pr, cause, now, func(w word) word {
+	p.change(s, pr, cause, EjectProbes, now, func(w word) word {
 		if h == Up || h == Busy {
 			w &^= ejected | refused
 			s.failures[pr].Store(0)
@@ -26,7 +26,7 @@ func (p *Pool) SetHealth(s *Server, pr Proto, h Health, cause string, now time.T
 
 // SetRefused is a probe's last miss in a row when its connect was refused: down, and out even in panic.
 func (p *Pool) SetRefused(s *Server, pr Proto, cause string, now time.Time) {
-	p.change(s, pr, cause, now, func(w word) word { return w&^healthBits | word(Down) | refused })
+	p.change(s, pr, cause, EjectProbes, now, func(w word) word { return w&^healthBits | word(Down) | refused })
 }
 
 // SetAdmin is the operator's wish, or the file's. cause is who or what asks for it.
@@ -66,7 +66,7 @@ func (p *Pool) Hold(s *Server, pr Proto, d time.Duration, now time.Time) {
 		return
 	}
 	d = min(max(d, minRest), maxRest)
-	p.change(s, pr, fmt.Sprintf("Retry-After %d s", int(d/time.Second)), now, func(w word) word {
+	p.change(s, pr, fmt.Sprintf("Retry-After %d s", int(d/time.Second)), EjectRetryAfter, now, func(w word) word {
 		s.detail[pr].holdUntil = now.Add(d)
 		return w | held
 	})
@@ -93,12 +93,7 @@ func (p *Pool) refuse(s *Server, pr Proto) {
 		return
 	}
 	now := p.cfg.Now()
-	p.change(s, pr, "refused", now, func(w word) word {
-		if w&refused == 0 {
-			s.ejections[pr][EjectRefused].Add(1)
-		}
-		return w&^healthBits | word(Down) | refused
-	})
+	p.change(s, pr, "refused", EjectRefused, now, func(w word) word { return w&^healthBits | word(Down) | refused })
 	p.suspect(s, pr)
 }
 
@@ -118,15 +113,12 @@ func (p *Pool) fail(s *Server, pr Proto, o Outcome) {
 		s.failures[pr].Store(0) // asked again after as many more
 		return
 	}
-	what := "timeout"
+	what, by := "timeout", EjectTimeout
 	if o == OutcomeServerError {
-		what = "server error"
+		what, by = "server error", EjectServerError
 	}
 	now := p.cfg.Now()
-	p.change(s, pr, fmt.Sprintf("%s×%d", what, n), now, func(w word) word {
-		if w&ejected == 0 {
-			s.ejections[pr][EjectFailures].Add(1)
-		}
+	p.change(s, pr, fmt.Sprintf("%s×%d", what, n), by, now, func(w word) word {
 		s.detail[pr].ejectUntil = now.Add(p.cfg.Passive.EjectFor)
 		s.failures[pr].Store(0)
 		return w | ejected
@@ -157,8 +149,9 @@ func (p *Pool) suspect(s *Server, pr Proto) {
 	}
 }
 
-// change is the one place where health is written: state, since, cause, slow start, epoch, hook.
-func (p *Pool) change(s *Server, pr Proto, cause string, now time.Time, f func(word) word) {
+// change is the one place where health is written: state, since, cause, slow start, epoch, hook. by is what an edge
+// that takes the server out is counted as.
+func (p *Pool) change(s *Server, pr Proto, cause string, by EjectCause, now time.Time, f func(word) word) {
 	s.mu.Lock()
 	old := s.word(pr)
 	was, from := s.usable(), s.Word(pr)
@@ -172,11 +165,15 @@ func (p *Pool) change(s *Server, pr Proto, cause string, now time.Time, f func(w
 	if from != to {
 		s.detail[pr].since, s.detail[pr].cause = now, cause
 	}
+	out := w.worseThan(old)
+	if out {
+		s.ejections[pr][by].Add(1)
+	}
 	p.came(s, was, now)
 	s.mu.Unlock()
 	s.edge()
 	if f := p.cfg.OnChange; f != nil && from != to {
-		f(Change{Server: s, Proto: pr, From: from, To: to, Cause: cause, At: now})
+		f(Change{Server: s, Proto: pr, From: from, To: to, Cause: cause, At: now, Out: out, By: by})
 	}
 }
 
@@ -249,7 +246,7 @@ func (p *Pool) expire(s *Server, pr Proto, now time.Time) {
 	d := s.detail[pr]
 	s.mu.Unlock()
 	if w&ejected != 0 && !now.Before(d.ejectUntil) {
-		p.change(s, pr, "eject_for is over", now, func(w word) word {
+		p.change(s, pr, "eject_for is over", EjectTimeout, now, func(w word) word {
 			if w&healthBits == word(Up) {
 				w = w&^healthBits | word(Unknown)
 			}
@@ -257,6 +254,6 @@ func (p *Pool) expire(s *Server, pr Proto, now time.Time) {
 		})
 	}
 	if w&held != 0 && !now.Before(d.holdUntil) {
-		p.change(s, pr, "Retry-After is over", now, func(w word) word { return w &^ held })
+		p.change(s, pr, "Retry-After is over", EjectRetryAfter, now, func(w word) word { return w &^ held })
 	}
 }

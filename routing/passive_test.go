@@ -34,7 +34,7 @@ func TestEjection(t *testing.T) {
 			t.Fatal("a success between must begin the count anew")
 		}
 		fails(p, s, 1)
-		if s.Word(HTTP) != "ejected" || s.Health(HTTP) != Down || s.Ejections(HTTP, EjectFailures) != 1 {
+		if s.Word(HTTP) != "ejected" || s.Health(HTTP) != Down || s.Ejections(HTTP, EjectTimeout) != 1 {
 			t.Fatalf("five failures: %s", s.Word(HTTP))
 		}
 		d := s.Detail(HTTP)

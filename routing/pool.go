@@ -70,6 +70,9 @@ type Change struct {
 	To     string // words of metrics: ready drain maint, unknown up down draining ejected
 	Cause  string
 	At     time.Time
+
+	Out bool       // it was taken out, or began a rest
+	By  EjectCause // meaningful when Out
 }
 
 // Pool hands out leases over its current table. A new generation makes a new Pool; states, counts, live keys and turns

@@ -95,22 +95,22 @@ const (
 	numLive
 )
 
-// EjectCause says why passive health took a server out.
+// EjectCause says why a server was taken out, or given a rest.
 type EjectCause uint8
 
-// The causes of wyegate_server_ejections_total.
+// The causes of wyegate_server_ejections_total, in the order of its words.
 const (
-	EjectFailures EjectCause = iota // consecutive_failures without a success between
-	EjectRefused                    // connect refused, ICMP unreachable, TLS failure
+	EjectRefused     EjectCause = iota // connect refused, ICMP unreachable, TLS failure
+	EjectTimeout                       // consecutive_failures, the last a silence
+	EjectServerError                   // consecutive_failures, the last a 503, or a 502 or 504 by the server's fault
+	EjectProbes                        // probes missed
+	EjectRetryAfter                    // it asked for a rest
 	numEjects
 )
 
 // String is the word of the label cause.
 func (c EjectCause) String() string {
-	if c == EjectRefused {
-		return "refused"
-	}
-	return "consecutive_failures"
+	return [...]string{"refused", "timeout", "server_error", "probes", "retry_after"}[c]
 }
 
 // Tag is the tag of a name: low 32 bits of xxhash64 (sip-http.md 5). 0 is no tag; a configuration in which a name gives
@@ -129,7 +129,7 @@ func (s *Server) Live(k Live) int64 { return max(0, s.live[k].Load()) }
 // LiveKeys is the number of live keys bound to the server.
 func (s *Server) LiveKeys() int64 { return max(0, s.liveKeys.Load()) }
 
-// Ejections counts how often passive health took the server out, by protocol and cause.
+// Ejections counts how often the server was taken out, by protocol and cause.
 func (s *Server) Ejections(p Proto, c EjectCause) int64 { return s.ejections[p][c].Load() }
 
 // SlowStart is the share of its own partitions the server gets now for a protocol, 0 to 1.

@@ -46,6 +46,11 @@ func (w word) health() Health {
 	return h
 }
 
+// worseThan says that the server was taken out: it is down and was not, or it begins a rest.
+func (w word) worseThan(old word) bool {
+	return w.health() == Down && old.health() != Down || w&held != 0 && old&held == 0
+}
+
 // worse joins the words of two addresses for scope "server": usable only if both are.
 func (w word) worse(o word) word {
 	a, b := Health(w&healthBits), Health(o&healthBits)
