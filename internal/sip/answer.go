@@ -41,8 +41,7 @@ func AppendAnswer(dst []byte, m *Msg, a *Answer) ([]byte, bool) {
 	if !a.Source.IsValid() {
 		s.n = 0
 	}
-	var list [2]Edit
-	edits := s.edits(&list)
+	edits := s.edits()
 	reason := a.Reason
 	if reason == "" {
 		reason = Reason(a.Status)
@@ -55,7 +54,7 @@ func AppendAnswer(dst []byte, m *Msg, a *Answer) ([]byte, bool) {
 		switch {
 		case f.ID != Via:
 		case f == top:
-			dst = splice(dst, m.Raw, f.Line, edits)
+			dst = splice(dst, m.Raw, f.Line, edits[:s.n])
 		case m.cleanLine(f):
 			dst = append(dst, m.Bytes(f.Line)...)
 		}

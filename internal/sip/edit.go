@@ -53,6 +53,7 @@ const (
 	putPath
 	putRoute
 	putField
+	putEnd
 	putReceived
 	replace
 	cutOut

@@ -21,8 +21,16 @@ func (e *Edits) DecrementHops() {
 	e.setValue(f, strconv.AppendUint(text[:0], uint64(n-1), 10))
 }
 
-// SetContentLength makes Content-Length say n: where a message leaves a transport that frames for one that does not
-// (WebSocket to UDP or TCP). A field that says so already stays.
+// Frame makes the message one that a stream can carry: where it came by a transport that frames (UDP, WebSocket) and
+// leaves by one that does not, it must say its length and end its head. What is there already stays as it is.
+func (e *Edits) Frame() {
+	e.SetContentLength(e.m.Body.Len())
+	if e.m.Unended {
+		e.set(op{at: e.m.Head.End, rank: putEnd, put: e.text(lineEnd)})
+	}
+}
+
+// SetContentLength makes Content-Length say n. A field that says so already stays.
 func (e *Edits) SetContentLength(n int) {
 	var text [20]byte
 	value := strconv.AppendUint(text[:0], uint64(n), 10)

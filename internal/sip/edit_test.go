@@ -316,3 +316,21 @@ func BenchmarkValidate(b *testing.B) {
 		Validate(&m, &o)
 	}
 }
+
+// RFC 4475 3.1.2.15: the datagram ends with its last field. It leaves as it came, but on a stream it must have an end.
+func TestFrame(t *testing.T) {
+	const head = "BYE sip:b@h SIP/2.0\r\nX: 1\r\n"
+	for in, want := range map[string]string{
+		head:                                   head + "Content-Length: 0\r\n\r\n",
+		head + "l: 0\r\n":                      head + "l: 0\r\n\r\n",
+		head + "\r\nbody":                      head + "Content-Length: 4\r\n\r\nbody",
+		head + "Content-Length: 4\r\n\r\nbody": head + "Content-Length: 4\r\n\r\nbody",
+	} {
+		if got := edited(t, in, func(e *Edits) { e.Frame() }); got != want {
+			t.Errorf("%q becomes\n%s", in, got)
+		}
+	}
+	if got := edited(t, head, func(*Edits) {}); got != head {
+		t.Errorf("got\n%s", got)
+	}
+}

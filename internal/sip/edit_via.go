@@ -139,12 +139,12 @@ func (s *stamp) put(at, cut uint32, n int) {
 	s.used += uint32(n)
 }
 
-// edits gives the edits for splice, in the memory of list.
-func (s *stamp) edits(list *[2]Edit) []Edit {
+// edits gives the edits for splice, n of them. By value: what is stored through a pointer counts as escaping.
+func (s *stamp) edits() (list [2]Edit) {
 	for i, o := range s.ops[:s.n] {
 		list[i] = Edit{o.at, o.cut, o.put.Of(s.text[:])}
 	}
-	return list[:s.n]
+	return list
 }
 
 // param is one header parameter; value is nil when there is no '='.

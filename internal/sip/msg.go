@@ -30,6 +30,7 @@ type Msg struct {
 	Reason  Span // response only
 	Fields  []Field
 	Head    Span // start line to the empty line, that one included
+	Unended bool // a datagram ended with its last field, without the empty line
 	Body    Span
 
 	// Values is what Validate read on its way; it is whole only after Validate found nothing wrong.

@@ -19,9 +19,12 @@ func (m *Msg) Parse(raw []byte) error {
 func (m *Msg) parse(raw []byte) *Error {
 	m.reset(raw)
 	at := m.startLine()
-	for m.fault == nil || at < len(raw) {
+	for at < len(raw) || m.fault == nil {
 		if at >= len(raw) {
-			m.find(errNoEnd)
+			// RFC 4475 3.1.2.15 is a good request whose datagram ends with its last field.
+			if m.Unended = len(m.Fields) > 0; !m.Unended {
+				m.find(errNoEnd)
+			}
 			break
 		}
 		if raw[at] == '\r' && at+1 < len(raw) && raw[at+1] == '\n' {
@@ -44,7 +47,7 @@ func (m *Msg) parse(raw []byte) *Error {
 // reset forgets the message before, but not its memory.
 func (m *Msg) reset(raw []byte) {
 	m.Raw = raw
-	m.Request, m.Status = false, 0
+	m.Request, m.Unended, m.Status = false, false, 0
 	m.Method, m.URI, m.Version, m.Reason, m.Head, m.start = Span{}, Span{}, Span{}, Span{}, Span{}, Span{}
 	m.Fields = m.Fields[:0]
 	m.first, m.count = [numHeaders]int16{}, [numHeaders]int16{}
