@@ -8,6 +8,9 @@ import (
 	"github.com/wyegate/wyegate/proxy"
 )
 
+// Explanation says where a message goes and why.
+type Explanation = proxy.Explanation
+
 // Node is what the API asks of the process. All methods may be called at the same time. Errors are those of errors.go,
 // or unexpected.
 type Node interface {
@@ -19,7 +22,7 @@ type Node interface {
 	Listeners() []Listener
 
 	// Explain says where a message would go, by the running generation.
-	Explain(context.Context, ExplainRequest) (*proxy.Explanation, error)
+	Explain(context.Context, ExplainRequest) (*Explanation, error)
 	// Where says which server has a key. Pool or service may be empty: then the first pool that is hashed.
 	Where(key, pool, service string) (KeyPlace, error)
 	// Spread gives each server's part of the tables; sample is how many invented keys are counted beside, 0: none.
