@@ -1,0 +1,267 @@
+package httpproxy
+
+import (
+	"time"
+
+	"github.com/wyegate/wyegate/internal/http1"
+	"github.com/wyegate/wyegate/proxy"
+	"github.com/wyegate/wyegate/routing"
+)
+
+// maxNumbers is how many numbers one request may wait for (dcr.md section 14).
+const maxNumbers = 8
+
+// Decider is the memory in which one goroutine at a time decides. It must not be shared.
+type Decider struct {
+	scratch proxy.Scratch
+	codec   proxy.Codec
+	turn    uint8
+}
+
+// Choice is where a request goes. Key is lent: it lives as long as the request's bytes and the Decider's memory.
+type Choice struct {
+	App    *App
+	Lease  routing.Lease
+	Source proxy.KeySource
+	Key    []byte // nil with a token and in turn
+	Rule   int    // index into the target's rules; -1: none
+	Rules  time.Duration
+	Tried  int // servers it was offered to
+
+	Request routing.Request
+
+	session session
+	keyed   bool // the application's keys are hashed
+	asked   bool // key or turn have been asked for already
+	sampled bool // one of 64: its time in rules is observed
+	gen     *Generation
+}
+
+// Decide finds the application of an admitted request and a server for it: dcr.md 5.7. Traffic calls it with a nil
+// Explanation and owes Choice.Done; explain calls it with one, and then nothing is leased or counted. The error is one
+// that Status knows.
+func (d *Decider) Decide(g *Generation, l *Listener, v *View, c *Choice, e *proxy.Explanation) error {
+	*c = Choice{Rule: -1, gen: g}
+	c.App = l.Match(v)
+	if c.App == nil {
+		if e != nil {
+			e.Note("application", unmatched(v))
+		}
+		return ErrNoApplication
+	}
+	describe(e, l, v, c)
+	c.App.trust(v, e)
+	if c.App.Service.loops(v.Head) {
+		return ErrLoop
+	}
+	c.App.upgrade(v)
+	d.place(v, c, e)
+	if e != nil {
+		return d.explain(c, e)
+	}
+	return c.acquire()
+}
+
+// place sets what the pool is asked with.
+func (d *Decider) place(v *View, c *Choice, e *proxy.Explanation) {
+	t := c.App.Target
+	policy := routing.DefaultPolicy(t.Kind, routing.HTTP, t.Keyer != nil)
+	c.keyed = policy == routing.HashPolicy
+	c.Request = routing.Request{Policy: policy, Proto: routing.HTTP}
+	if c.keyed && t.Sticky.RuleFirst {
+		key := d.key(v, c, e)
+		c.session = d.readSession(c.gen, c.App, v)
+		if key.Source == proxy.SourceRule {
+			c.setKey(key)
+			if c.session.sealed && c.session.token.HasKey && c.session.token.Hash == key.Hash {
+				c.Request.Known = c.session.server // the same key: it stays where it lives
+			}
+			return
+		}
+		if c.session.server == 0 {
+			c.setKey(key)
+			return
+		}
+	} else {
+		c.session = d.readSession(c.gen, c.App, v)
+	}
+	if c.session.server != 0 {
+		c.follow(v, d, e)
+		return
+	}
+	if e != nil {
+		e.Note("token", "no token, no route behind a session id: "+wanted(c.keyed))
+	}
+	d.initial(v, c, e)
+}
+
+func wanted(keyed bool) string {
+	if keyed {
+		return "a new key is wanted"
+	}
+	return "a new session goes round robin"
+}
+
+// follow uses what the request says of its server. A token that carries a key is asked for by that key, in whatever
+// application: that is how a page meets the call it belongs to. Without a key a server that cannot serve makes the
+// request an initial one (6.3).
+func (c *Choice) follow(v *View, d *Decider, e *proxy.Explanation) {
+	s := &c.session
+	m := c.App.Target.Pool.Table().ByTag(s.server)
+	serves := m != nil && m.TakesKnown(routing.HTTP)
+	if e != nil {
+		e.Note("token", s.text(m, serves))
+	}
+	c.Request.Known = s.server
+	c.Source = proxy.SourceToken
+	if s.sealed && s.token.HasKey {
+		c.Request.Policy, c.Request.Hash, c.Request.HasKey = routing.HashPolicy, s.token.Hash, true
+		c.Request.Pinned = s.token.Pinned
+	} else if c.Request.Pinned = true; !serves {
+		d.initial(v, c, e)
+	}
+	if !serves {
+		c.Source = proxy.SourceStaleToken
+	}
+}
+
+// initial asks the rules, else the default key; a web application takes turns.
+func (d *Decider) initial(v *View, c *Choice, e *proxy.Explanation) {
+	c.asked = true
+	if !c.keyed {
+		c.Source = proxy.SourceRoundRobin
+		return
+	}
+	c.setKey(d.key(v, c, e))
+}
+
+func (c *Choice) setKey(k proxy.Key) {
+	c.asked = true
+	c.Source, c.Key, c.Rule = k.Source, k.Bytes, k.Rule
+	c.Request.Policy, c.Request.Hash, c.Request.HasKey = routing.HashPolicy, k.Hash, true
+}
+
+// key evaluates the rules, waiting for numbers within the budget. What is not known then is no key: the default.
+func (d *Decider) key(v *View, c *Choice, e *proxy.Explanation) proxy.Key {
+	t := c.App.Target
+	start := time.Now()
+	until := start.Add(t.EnumBudget)
+	k := proxy.Key{Number: unasked}
+	for n := 0; k.Number != nil; n++ {
+		tr := e.RuleTrace()
+		k = t.Key(v, t.HTTPKey, &d.scratch, tr)
+		if tr != nil {
+			e.Rules = tr.Steps
+		}
+		if k.Number == nil {
+			break
+		}
+		if n == maxNumbers || c.gen.Numbers == nil {
+			e.Note("rules", "a number is not known: the default key")
+			k = proxy.DefaultKey(v, t.HTTPKey, &d.scratch)
+			break
+		}
+		c.gen.Numbers.Await(t, k.Number, until)
+	}
+	c.Rules = time.Since(start)
+	d.turn++
+	c.sampled = d.turn&63 == 0
+	return k
+}
+
+var unasked = []byte{}
+
+// acquire takes the lease and counts where the choice came from.
+func (c *Choice) acquire() error {
+	lease, err := c.App.Target.Pool.Acquire(&c.Request)
+	if err != nil {
+		return err
+	}
+	c.Lease = lease
+	c.Tried++
+	if c.Source == proxy.SourceToken && c.Request.Known != lease.Member.Tag && !c.Request.HasKey {
+		c.Source = proxy.SourceStaleToken // it went between two looks
+	}
+	if c.Tried == 1 {
+		c.count()
+	}
+	if s := c.App.Servers[lease.Member.Tag]; s != nil {
+		s.Requests[routing.HTTP].Inc()
+	}
+	return nil
+}
+
+func (c *Choice) count() {
+	k := c.App.Keys
+	if k == nil || c.Source == proxy.SourceNone || c.Source > proxy.SourceRoundRobin {
+		return
+	}
+	k.HTTPKeys[c.Source-proxy.SourceRule].Inc()
+	if c.Rule >= 0 && c.Rule < len(k.Rules) {
+		k.Rules[c.Rule].Inc()
+	}
+	if k.RuleSeconds != nil && c.Rules > 0 && c.sampled {
+		k.RuleSeconds.Observe(c.Rules.Seconds())
+	}
+}
+
+// Next offers the request to another server after err ended the attempt: HB-3, 9.7. The lease at hand is given back.
+// What comes back is nil with a new lease, or err when no server or no try is left.
+func (d *Decider) Next(v *View, c *Choice, err error) error {
+	failed := c.Lease.Member
+	c.Done(OutcomeOf(err))
+	if c.Tried >= c.App.Connect.Tries {
+		return err
+	}
+	c.Request.Avoid.Add(failed.Tag)
+	if c.keyed && !c.Request.HasKey && !c.asked {
+		source := c.Source
+		d.initial(v, c, nil) // a token without a key, and its server is gone
+		c.Source = source
+	}
+	if c.acquire() != nil {
+		return err
+	}
+	if s := c.App.Servers[failed.Tag]; s != nil {
+		s.Failovers[routing.HTTP].Inc()
+	}
+	return nil
+}
+
+// Done gives the lease back; further calls do nothing.
+func (c *Choice) Done(o routing.Outcome) {
+	if c.Lease.Member != nil {
+		c.Lease.Done(o)
+		c.Lease = routing.Lease{}
+	}
+}
+
+// Server is the member that the lease counts on.
+func (c *Choice) Server() *routing.Member { return c.Lease.Member }
+
+// RuleName is the path of the rule that gave the key; empty when none did.
+func (c *Choice) RuleName() string {
+	if c.Rule < 0 || c.App == nil || c.App.Target.Keyer == nil {
+		return ""
+	}
+	if rules := c.App.Target.Keyer.Rules(); c.Rule < len(rules) {
+		return rules[c.Rule].Path
+	}
+	return ""
+}
+
+// upgrade finds a protocol that the request may change to (HB-4). Only HTTP/1.1 has upgrades; the first protocol named
+// counts.
+func (app *App) upgrade(v *View) {
+	h := v.Head
+	if h.Minor == 0 || !h.WantsUpgrade() {
+		return
+	}
+	first, _ := http1.NextItem(h.Value(http1.Upgrade))
+	for _, p := range app.Service.Upgrade {
+		if http1.EqualFold(first, p) {
+			v.Upgrade = first
+			return
+		}
+	}
+}
