@@ -89,7 +89,9 @@ func (b *sendBatch) write(fd uintptr) bool {
 		n, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&b.hdrs[at])), uintptr(b.n-at), unix.MSG_DONTWAIT, 0, 0)
 		switch {
 		case errno == 0:
-			at += int(n)
+			if at += int(n); at < b.n {
+				b.sock.drainErrors(int(fd)) // sendmmsg stopped at an error, and has taken it off the socket untold
+			}
 			errs = 0
 		case errno == unix.EINTR:
 		case errno == unix.EAGAIN || errno == unix.ENOBUFS:

@@ -111,7 +111,7 @@ func next(t testing.TB, c <-chan got) got {
 	select {
 	case g := <-c:
 		return g
-	case <-time.After(5 * time.Second):
+	case <-time.After(20 * time.Second):
 		t.Fatal("nothing came")
 		return got{}
 	}
