@@ -89,6 +89,9 @@ func (s *State) Word(p Proto) string {
 // Refused says that the last connect by that protocol was refused.
 func (s *State) Refused(p Proto) bool { return s.word(p)&refused != 0 }
 
+// OutByTraffic says that traffic took the server out by that protocol: it is ejected, or its last connect was refused.
+func (s *State) OutByTraffic(p Proto) bool { return s.word(p)&(ejected|refused) != 0 }
+
 // AcceptsNew answers for a message that nobody has placed yet, by one protocol alone; Pool.Usable knows the scope.
 func (s *State) AcceptsNew(p Proto) bool {
 	return s.admin.Load() == uint32(Ready) && s.word(p).health() <= Up
