@@ -13,7 +13,8 @@ import (
 // checker looks at what a single key cannot show: references, overlaps, files, what nothing uses.
 type checker struct {
 	*source
-	cfg *Config
+	cfg   *Config
+	items map[string][]string
 }
 
 func (c *checker) all() {
@@ -43,19 +44,22 @@ func (c *checker) warning(path, code, text string) { c.problem(path, Warning, co
 // has says whether the file has a key at a dotted path.
 func (c *checker) has(path string) bool { _, ok := c.cfg.keyAt[path]; return ok }
 
+// failed says whether the walk refused the value at a dotted path.
+func (c *checker) failed(path string) bool {
+	return slices.ContainsFunc(c.problems, func(p Problem) bool { return p.Path == path && p.Severity == Error })
+}
+
 // itemPath is the dotted path of an item of a list of named things, as the walk made it.
 func (c *checker) itemPath(list string, i int, name string) string {
-	if p := join(list, name); name != "" {
-		if _, ok := c.cfg.where[p]; ok {
-			return p
-		}
+	if i < len(c.items[list]) {
+		return c.items[list][i]
 	}
-	return list + "[" + strconv.Itoa(i) + "]"
+	return join(list, name)
 }
 
 // reference reports a name that nothing has.
 func (c *checker) reference(path, code, what, name string, known []string) {
-	if name != "" && !slices.Contains(known, name) {
+	if name != "" && !slices.Contains(known, name) && !c.broken {
 		c.problem(path, Error, code, what+" "+strconv.Quote(name), nearest(name, known))
 	}
 }
@@ -76,7 +80,11 @@ func (c *checker) node() {
 			c.error("node", "WG010", fmt.Sprintf("the host name %q cannot be the name of a node; write node.name", name))
 		}
 	case len(nodes) > 0 && !slices.Contains(nodes, name):
-		c.problem("node.name", Error, "WG118", fmt.Sprintf("node.name %q is not in cluster.nodes", name), nearest(name, nodes))
+		at := "cluster.nodes"
+		if c.has("node.name") {
+			at = "node.name"
+		}
+		c.problem(at, Error, "WG118", fmt.Sprintf("node.name %q is not in cluster.nodes", name), nearest(name, nodes))
 	}
 }
 
@@ -109,7 +117,7 @@ func (c *checker) pools() {
 			s := &p.Servers[j]
 			sat := c.itemPath(at+".servers", j, s.Name)
 			c.reference(sat+".site", "WG105", fmt.Sprintf("server %q names site", s.Name), s.Site, names(c.cfg.Sites, siteName))
-			if s.SIP.IsZero() && c.has(sat+".sip_transport") && !c.has(sat+".sip") {
+			if s.SIP.IsZero() && c.has(sat+".sip_transport") && !c.failed(sat+".sip") && !c.has(sat+".expand") {
 				c.keyError(sat+".sip_transport", fmt.Sprintf("server %q has sip_transport without sip", s.Name))
 			}
 		}
@@ -264,8 +272,12 @@ func (c *checker) secret(path string, p Path) bool {
 	return true
 }
 
-// unused warns of what nothing uses.
+// unused warns of what nothing uses. Where a reference is wrong that is the mistake, and what it should have named is
+// left alone.
 func (c *checker) unused() {
+	if c.broken {
+		return
+	}
 	pools, sites, certs := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range c.cfg.Services {
 		s := &c.cfg.Services[i]
@@ -304,8 +316,20 @@ func (c *checker) unused() {
 	}
 }
 
+// missed gives, for each list of things, the key by which they are named and the code of a name that nothing has.
+var missed = map[string][2]string{
+	"services":     {"services", "WG102"},
+	"pools":        {"pool", "WG103"},
+	"certificates": {"certificate", "WG104"},
+	"sites":        {"site", "WG105"},
+}
+
 func (c *checker) unusedThing(list string, i int, what, name, why string) {
-	if name != "" {
+	m := missed[list]
+	wrong := slices.ContainsFunc(c.problems, func(p Problem) bool {
+		return p.Code == m[1] || p.Severity == Error && strings.HasSuffix(p.Path, "."+m[0])
+	})
+	if name != "" && !wrong {
 		c.warning(c.itemPath(list, i, name)+".name", "WG306", fmt.Sprintf("%s %q: %s", what, name, why))
 	}
 }

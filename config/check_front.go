@@ -50,7 +50,7 @@ func (c *checker) listeners() {
 		l := &c.cfg.Listeners[i]
 		at := c.itemPath("listeners", i, l.Name)
 		if words, known := transports[l.Protocol]; known && l.Transport != "" && !slices.Contains(words, l.Transport) {
-			c.error(at+".transport", "WG009", fmt.Sprintf("%s.transport: of %s %s expected, not %q", at, l.Protocol, oneOf(words), l.Transport))
+			c.error(at+".transport", "WG009", fmt.Sprintf("%s.transport: %s goes over %s, not over %q", at, l.Protocol, oneOf(words), l.Transport))
 		} else if l.Protocol != "" && l.Transport != "" {
 			c.listenerKeys(l, at)
 		}
@@ -174,6 +174,9 @@ func (c *checker) claim(l *Listener, s *Service, j, k int, claims map[string]cla
 		hosts = []string{""}
 	}
 	for n, host := range hosts {
+		if host == "" && len(a.Host) > 0 {
+			continue // refused by the walk
+		}
 		what := strings.ToLower(strings.TrimSuffix(host, "."))
 		where := at + ".name"
 		if host != "" {
@@ -188,7 +191,7 @@ func (c *checker) claim(l *Listener, s *Service, j, k int, claims map[string]cla
 			continue
 		}
 		pair := [2]*Application{old.application, a}
-		if said[pair] || old.application == a && l.Protocol != "sip" && l.Protocol != "http" {
+		if said[pair] || old.application == a {
 			continue
 		}
 		said[pair] = true
@@ -231,7 +234,7 @@ func (c *checker) reached() {
 }
 
 func (c *checker) address(s *Server, at, protocol, application string, h HostPort) {
-	if application != "" && h.IsZero() && !c.has(at+"."+protocol) && !c.has(at+".expand") {
+	if application != "" && h.IsZero() && !c.failed(at+"."+protocol) && !c.has(at+".expand") {
 		c.error(at+".name", "WG115", fmt.Sprintf("server %q has no %s address, and application %q brings %s to its pool",
 			s.Name, protocol, application, strings.ToUpper(protocol)))
 	}

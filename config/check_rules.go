@@ -76,7 +76,11 @@ func (c *checker) application(s *Service, a *Application, at, aat string) {
 			c.warning(aat+".affinity.rules", "WG303", fmt.Sprintf("application %q: rules have no effect on a web application", a.Name))
 		}
 	}
-	if aff := s.AffinityOf(a); a.Kind == "converged" && aff.Rules.IsZero() && !c.has(aat+".affinity.rules") && (a.Affinity != nil || !c.has(at+".affinity.rules")) {
+	from := at + ".affinity"
+	if a.Affinity != nil {
+		from = aat + ".affinity"
+	}
+	if a.Kind == "converged" && s.AffinityOf(a).Rules.IsZero() && !c.failed(from) && !c.failed(from+".rules") {
 		where := aat + ".name"
 		if !c.has(where) {
 			where = at + ".name"

@@ -15,6 +15,8 @@ type decoder struct {
 	refused []refusal
 	pos     map[string]Pos // of values, by dotted path
 	keys    map[string]Pos // of keys
+	rebased map[*node]string
+	items   map[string][]string // dotted paths of the items of a list of things, by the list's
 }
 
 func (d *decoder) top(root *node, into any) {
@@ -30,12 +32,16 @@ func (d *decoder) structure(n *node, v reflect.Value, where, pattern string) {
 		return
 	}
 	fields := fieldsOf(v.Type())
+	whole := d.notBuiltWhole(n, pattern)
 	for i := range n.keys {
 		e := &n.keys[i]
 		at, pat := join(where, e.name), join(pattern, e.name)
 		d.keys[at] = e.pos
 		if r := d.refusal(pat, n); r != nil && r.words == nil {
-			d.at(e.pos, Error, "WG014", at, fmt.Sprintf("%s: not in this build%s", at, r.because()), "")
+			d.at(e.pos, Error, "WG014", at, at+": "+r.text(""), "")
+			continue
+		}
+		if whole && e.name != "name" {
 			continue
 		}
 		f := fieldNamed(fields, e.name)
@@ -47,7 +53,7 @@ func (d *decoder) structure(n *node, v reflect.Value, where, pattern string) {
 		d.notBuilt(n, e, at, pat)
 	}
 	for _, f := range fields {
-		if f.need && n.entry(f.name) == nil {
+		if f.need && !whole && n.entry(f.name) == nil {
 			d.at(n.pos, Error, "WG013", join(where, f.name), missing(where, f.name), "")
 		}
 	}
@@ -158,7 +164,11 @@ func (d *decoder) path(n *node, v reflect.Value, f *field, where, text string) {
 	default:
 		p := Path{Text: text, Abs: "/" + resolve(n.dir, text)}
 		if !strings.HasPrefix(text, "/") {
-			p.Text = relative(path.Dir(d.main().Path), strings.TrimPrefix(p.Abs, "/"))
+			home := path.Dir(d.main().Path)
+			p.Text = relative(home, strings.TrimPrefix(p.Abs, "/"))
+			if n.dir != home {
+				d.rebased[n] = rebase(home, n)
+			}
 		}
 		v.Set(reflect.ValueOf(p))
 	}
@@ -203,25 +213,43 @@ func (d *decoder) list(n *node, v reflect.Value, f *field, where, pattern string
 		}
 		return
 	}
+	if len(n.items) == 0 && !f.hasDef {
+		return // as if it were left out
+	}
+	if scalarOf(v.Type().Elem()) == nil {
+		d.things(n, v, where, pattern)
+		return
+	}
 	out := reflect.MakeSlice(v.Type(), len(n.items), len(n.items))
+	for i, item := range n.items {
+		d.value(item, out.Index(i), f, where+"["+strconv.Itoa(i)+"]", pattern+"[]")
+	}
+	v.Set(out)
+}
+
+// things fills a list of structs. A name that is used already is refused, and what has it a second time left out: what
+// it lacks is no mistake of its own.
+func (d *decoder) things(n *node, v reflect.Value, where, pattern string) {
+	out := reflect.MakeSlice(v.Type(), 0, len(n.items))
 	taken := map[string]Pos{}
+	d.items[where] = nil
 	for i, item := range n.items {
 		at := where + "[" + strconv.Itoa(i) + "]"
-		one := out.Index(i)
-		if scalarOf(one.Type()) != nil {
-			d.value(item, one, f, at, pattern+"[]")
+		name := item.name()
+		old, twice := taken[name]
+		if name != "" && !twice {
+			taken[name] = item.get("name").pos
+			at = join(where, name)
+		}
+		one := reflect.New(v.Type().Elem())
+		setDefaults(one.Interface())
+		d.structure(item, one.Elem(), at, pattern+"[]")
+		if twice {
+			d.at(item.get("name").pos, Error, "WG101", join(at, "name"), fmt.Sprintf("%s: name %q is used already, in %s line %d", where, name, old.File, old.Line), "")
 			continue
 		}
-		if name := item.name(); name != "" {
-			if old, twice := taken[name]; twice {
-				d.at(item.get("name").pos, Error, "WG101", join(at, "name"), fmt.Sprintf("%s: name %q is used already, in %s line %d", where, name, old.File, old.Line), "")
-			} else {
-				taken[name] = item.get("name").pos
-				at = join(where, name)
-			}
-		}
-		setDefaults(one.Addr().Interface())
-		d.structure(item, one, at, pattern+"[]")
+		out = reflect.Append(out, one.Elem())
+		d.items[where] = append(d.items[where], at)
 	}
 	v.Set(out)
 }
@@ -234,6 +262,14 @@ func (d *decoder) refusal(pattern string, n *node) *refusal {
 		}
 	}
 	return nil
+}
+
+// notBuiltWhole says whether a map has a key that takes the whole map into a part that is not in this build.
+func (d *decoder) notBuiltWhole(n *node, pattern string) bool {
+	return slices.ContainsFunc(n.keys, func(e entry) bool {
+		r := d.refusal(join(pattern, e.name), n)
+		return r != nil && r.whole
+	})
 }
 
 // notBuilt refuses values of parts that are not in this build.
@@ -252,7 +288,7 @@ func (d *decoder) notBuilt(n *node, e *entry, where, pattern string) {
 	for _, v := range values {
 		text, _ := d.fill(v.text)
 		if v.kind == scalarNode && slices.ContainsFunc(r.words, func(w string) bool { return matches(w, text) }) {
-			d.at(v.pos, Error, "WG014", where, fmt.Sprintf("%s: %s is not in this build%s", where, text, r.because()), "")
+			d.at(v.pos, Error, "WG014", where, where+": "+r.text(text), "")
 		}
 	}
 }

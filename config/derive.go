@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -81,15 +82,7 @@ func (a *Application) takes(protocol string) bool {
 
 // Offers says whether a listener offers its requests to a service.
 func (l *Listener) Offers(service string) bool {
-	if l.Services == nil {
-		return true
-	}
-	for _, s := range l.Services {
-		if s == service {
-			return true
-		}
-	}
-	return false
+	return len(l.Services) == 0 || slices.Contains(l.Services, service)
 }
 
 // Pool gives a pool by name; nil when there is none.

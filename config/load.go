@@ -40,13 +40,13 @@ func Load(fsys fs.FS, name string, opts Options) (*Config, []Problem) {
 		return nil, Sorted(s.problems, s.shown())
 	}
 	cfg := &Config{}
-	d := &decoder{source: s, refused: refusedHere, pos: map[string]Pos{}, keys: map[string]Pos{}}
+	d := &decoder{source: s, refused: refusedHere, pos: map[string]Pos{}, keys: map[string]Pos{}, rebased: map[*node]string{}, items: map[string][]string{}}
 	setDefaults(cfg)
 	d.top(root, cfg)
 	cfg.Version = version
 	cfg.derive(opts)
-	cfg.where, cfg.keyAt, cfg.root, cfg.main = d.pos, d.keys, root, s.main()
-	c := &checker{cfg: cfg, source: s}
+	cfg.where, cfg.keyAt, cfg.root, cfg.rebased = d.pos, d.keys, root, d.rebased
+	c := &checker{cfg: cfg, source: s, items: d.items}
 	c.all()
 	cfg.Files = s.files
 	cfg.RuleFiles = s.rules
@@ -62,6 +62,7 @@ type source struct {
 	rules    []RuleFile
 	seen     map[string]bool // files read, by path
 	problems []Problem
+	broken   bool // a file could not be read: what it defines is not known
 }
 
 func (s *source) report(p Problem) { s.problems = append(s.problems, p) }
@@ -185,9 +186,12 @@ func (s *source) includes(root *node) *node {
 			if s.seen[name] {
 				continue // named twice, or by itself: its keys are there
 			}
-			if more := s.read(name, item); more != nil {
-				s.merge(root, more, "")
+			more := s.read(name, item)
+			if more == nil {
+				s.broken = true
+				continue
 			}
+			s.merge(root, more, "")
 		}
 	}
 	return root

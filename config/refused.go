@@ -7,7 +7,20 @@ type refusal struct {
 	path  string             // dotted, [] for the items of a list
 	words []string           // values that are refused; nil: the key itself. "*x" stands for every value that ends in x
 	when  func(n *node) bool // asked with the map that holds the key; nil: always
+	what  string             // the part in words, where the key does not say it
 	why   string             // what to do instead, where there is something
+	whole bool               // the keys beside it belong to that part too, and are not looked at
+}
+
+// text says what is refused, where neither the key nor the value says it.
+func (r *refusal) text(value string) string {
+	if r.what != "" {
+		value = r.what
+	}
+	if value != "" {
+		value += " is "
+	}
+	return value + "not in this build" + r.because()
 }
 
 func (r *refusal) because() string {
@@ -33,7 +46,7 @@ var refusedHere = []refusal{
 	{path: "tracing"},
 
 	{path: "cluster.nodes", when: func(n *node) bool { return n.get("nodes").kind == listNode && len(n.get("nodes").items) > 1 },
-		why: "this build runs one node"},
+		what: "more than one node"},
 	{path: "cluster.engine", words: []string{"external"}},
 	{path: "cluster.tls"},
 	{path: "cluster.jetstream"},
@@ -45,7 +58,7 @@ var refusedHere = []refusal{
 
 	{path: "admin.http", why: "use the admin socket"},
 	{path: "admin.metrics.peers", words: []string{"true"}},
-	{path: "certificates[].acme"},
+	{path: "certificates[].acme", whole: true},
 
 	{path: "listeners[].protocol", words: []string{"diameter"}},
 	{path: "listeners[].transport", words: []string{"tls", "ws", "wss", "sctp"}},
@@ -54,13 +67,13 @@ var refusedHere = []refusal{
 	{path: "listeners[].proxy_protocol_from", when: func(n *node) bool { return textOf(n.get("transport")) == "udp" },
 		why: "PROXY protocol is read on streams"},
 
-	{path: "services[].affinity.rules", words: []string{"*.wasm"}},
-	{path: "services[].applications[].affinity.rules", words: []string{"*.wasm"}},
+	{path: "services[].affinity.rules", words: []string{"*.wasm"}, what: "a plug-in"},
+	{path: "services[].applications[].affinity.rules", words: []string{"*.wasm"}, what: "a plug-in"},
 
 	{path: "pools[].connect.http", words: []string{"h2"}},
 	{path: "pools[].servers[].sip_transport", words: []string{"tls", "ws", "wss"}},
 	{path: "pools[].servers[].tls"},
-	{path: "pools[].servers[].expand", why: "write one server for each address"},
+	{path: "pools[].servers[].expand", why: "write one server for each address", whole: true},
 }
 
 func textOf(n *node) string {

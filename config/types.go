@@ -30,10 +30,10 @@ type Config struct {
 	Files     []File     // the main file and its includes, in the order read
 	RuleFiles []RuleFile // each rule file where it is named, with its bytes
 
-	where map[string]Pos
-	keyAt map[string]Pos
-	root  *node
-	main  File
+	where   map[string]Pos
+	keyAt   map[string]Pos
+	root    *node
+	rebased map[*node]string // relative paths of includes in other folders, as the main file would write them
 }
 
 // Node is this process.

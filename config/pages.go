@@ -1,0 +1,4 @@
+package config
+
+// Codes lists the codes.
+func Codes() []string { return nil }
