@@ -59,6 +59,9 @@ func readHeader(r io.Reader) (ProxyHeader, error) {
 			buf = append(buf[:have], make([]byte, need)...) // bounded: ParseProxyHeader refuses lengths above 4 KiB
 		}
 		n, err := io.ReadFull(r, buf[have:have+need])
+		if err == io.EOF && have > 0 {
+			err = io.ErrUnexpectedEOF
+		}
 		if err != nil {
 			return ProxyHeader{}, err
 		}

@@ -32,6 +32,9 @@ type ProxyHeader struct {
 // ParseProxyHeader reads a header of version 1 or 2 at the start of b. need is how many more octets there must be at
 // least before it can say more; 0 with a nil error: the header is b, whole. It never asks for octets behind the header.
 func ParseProxyHeader(b []byte) (h ProxyHeader, need int, err error) {
+	if len(b) == 0 {
+		return h, v1Least, nil // the shortest of both versions
+	}
 	sig := min(len(b), len(v2Signature))
 	if bytes.Equal(b[:sig], v2Signature[:sig]) {
 		return parseV2(b)
