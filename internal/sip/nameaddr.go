@@ -115,7 +115,7 @@ func uriShape(b []byte) bool {
 	colon := false
 	for _, c := range b {
 		switch {
-		case c <= ' ' || c == 0x7f || c == '<' || c == '"':
+		case c <= ' ' || c == 0x7f || c == '<' || c == '>' || c == '"':
 			return false
 		case c == ':':
 			colon = true

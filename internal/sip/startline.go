@@ -48,12 +48,12 @@ func (m *Msg) requestLine(line []byte) {
 	m.Request = true
 	m.Method = Span{0, uint32(first)}
 	m.Version = Span{uint32(last + 1), uint32(len(line))}
-	switch {
-	case !all(line[:first], isToken):
-		m.line = errMethod
-	case first == last:
+	if first == last {
 		m.line = errStartLine
 		return
+	}
+	if !all(line[:first], isToken) {
+		m.line = errMethod
 	}
 	m.URI = Span{uint32(first + 1), uint32(last)}
 }
