@@ -1,6 +1,10 @@
 package dcr
 
-import "github.com/wyegate/wyegate/internal/sip"
+import (
+	"bytes"
+
+	"github.com/wyegate/wyegate/internal/sip"
+)
 
 // caseReason says for a trace what the session case was read from.
 type caseReason uint8
@@ -31,7 +35,11 @@ func (e *run) call() ([]byte, bool) {
 	if h.epoch != s.epoch {
 		return nil, false
 	}
-	na, _, err := sip.NextNameAddr(s.Req.Fields[h.field].Value)
+	value := s.Req.Fields[h.field].Value
+	if !mayCall(value) {
+		return nil, false
+	}
+	na, _, err := sip.NextNameAddr(value)
 	if err != nil {
 		return nil, false
 	}
@@ -41,6 +49,23 @@ func (e *run) call() ([]byte, bool) {
 		}
 	}
 	return sip.HeaderParam(na.Params, "call")
+}
+
+// mayCall is a quick look for a parameter that begins with a c: most Routes have none, and need no parsing.
+func mayCall(b []byte) bool {
+	for {
+		i := bytes.IndexByte(b, ';')
+		if i < 0 {
+			return false
+		}
+		b = b[i+1:]
+		for len(b) > 0 && isSpace(b[0]) {
+			b = b[1:]
+		}
+		if len(b) > 0 && b[0]|0x20 == 'c' {
+			return true
+		}
+	}
 }
 
 // caseOf maps a value of call to a keyword. Another value is none of the four, unless the service has an alias for it.

@@ -31,8 +31,10 @@ func read(name string, data []byte) (*document, *findings) {
 	p := positions{src: src, f: f, dec: newDecoder(src.text, entities)}
 	d.whole = p.run()
 	d.tree = etree.NewDocument()
+	// Not ValidateInput: it runs the strict decoder of encoding/xml, as the pass over positions has done, and then refuses
+	// a line end or a comment behind the root, which are well-formed.
 	d.tree.ReadSettings = etree.ReadSettings{
-		ValidateInput: true, MaxDepth: maxDepth, PreserveCData: true, PreserveDuplicateAttrs: true, Entity: entities,
+		MaxDepth: maxDepth, PreserveCData: true, PreserveDuplicateAttrs: true, Entity: entities,
 	}
 	text := src.text
 	if !d.whole {

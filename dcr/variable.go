@@ -178,7 +178,7 @@ func (v *variable) stray(words []string) *fault {
 			return unknownAfter(v.text, seg[i], strings.Join(seg[i+1:], "."), []string{"uri"})
 		}
 	}
-	if len(seg) > 1 && v.origin == fromHeader && sip.HeaderByName([]byte(seg[0])) != sip.HeaderOther {
+	if len(seg) > 1 && len(seg[0]) > 1 && v.origin == fromHeader && sip.HeaderByName([]byte(seg[0])) != sip.HeaderOther {
 		return unknownAfter(v.text, seg[0], strings.Join(seg[1:], "."), []string{"uri"})
 	}
 	return nil
