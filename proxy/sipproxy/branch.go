@@ -4,9 +4,11 @@ import (
 	"crypto/subtle"
 	"encoding/binary"
 	"net/netip"
+	"strconv"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/wyegate/wyegate/internal/sip"
 	"github.com/wyegate/wyegate/internal/sip/transport"
 	"github.com/wyegate/wyegate/proxy"
 )
@@ -129,7 +131,7 @@ func (c *branchCodec) ownToTag(tag []byte, s *proxy.Secrets, d uint64) bool {
 
 // hasCookie says whether a branch is one of RFC 3261. A bare cookie is as good as none (ST-2).
 func hasCookie(b []byte) bool {
-	return len(b) > len(cookie) && equalFold(b[:len(cookie)], cookie)
+	return len(b) > len(cookie) && sip.EqualFold(b[:len(cookie)], cookie)
 }
 
 // identity are the fields that name a transaction (ST-1, ST-2).
@@ -157,7 +159,7 @@ func (id *identity) hash(k *proxy.Keys, buf []byte) (uint64, []byte) {
 		buf = appendField(buf, id.branch)
 		at := len(buf)
 		buf = append(buf, 0, 0)
-		buf = appendLower(buf, id.host)
+		buf = sip.AppendLower(buf, id.host)
 		if id.port != nil {
 			buf = append(append(buf, ':'), id.port...)
 		}
@@ -195,8 +197,8 @@ func (id *identity) second(k *proxy.Keys, buf []byte) (uint64, []byte) {
 	return nonZero(xxhash.Sum64(buf)), buf
 }
 
-// routing are the inputs of the loop check after our own edits (SV-4).
-type routing struct {
+// route are the inputs of the loop check after our own edits (SV-4).
+type route struct {
 	uri          []byte
 	route        []byte // what is left of Route, without white space, comma-separated
 	fromTag      []byte
@@ -207,7 +209,7 @@ type routing struct {
 }
 
 // hash gives the 24 bits that stand in the branch.
-func (r *routing) hash(k *proxy.Keys, buf []byte) (uint32, []byte) {
+func (r *route) hash(k *proxy.Keys, buf []byte) (uint32, []byte) {
 	buf = append(buf[:0], k.Transaction[:]...)
 	buf = append(buf, 'l')
 	buf = appendField(buf, r.uri)
@@ -245,7 +247,7 @@ func appendField(dst, f []byte) []byte {
 func appendNumber(dst []byte, n uint32) []byte {
 	at := len(dst)
 	dst = append(dst, 0, 0)
-	dst = appendUint(dst, uint64(n))
+	dst = strconv.AppendUint(dst, uint64(n), 10)
 	setLen(dst, at)
 	return dst
 }

@@ -42,7 +42,7 @@ func TestST1_BranchVectors(t *testing.T) {
 	if want := uint64(0x63c839d8def7b0c3); d != want {
 		t.Fatalf("d is %x, want %x", d, want)
 	}
-	in := routing{uri: id.uri, fromTag: id.fromTag, callID: id.callID, cseq: 1}
+	in := route{uri: id.uri, fromTag: id.fromTag, callID: id.callID, cseq: 1}
 	loop, _ := in.hash(k, buf)
 	if loop != 0xd16f9e {
 		t.Fatalf("loop hash is %x, want d16f9e", loop)

@@ -1,0 +1,33 @@
+package sipproxy
+
+import (
+	"strconv"
+	"time"
+)
+
+// The timers and limits of sip-http.md section 19.
+const (
+	timerT1 = 500 * time.Millisecond
+	timerT2 = 4 * time.Second
+	life    = 64 * timerT1 // of a transaction behind its last message
+
+	ringing       = 200 * time.Second      // an INVITE with a provisional lives that long without a response
+	silenceLimit  = 2 * time.Second        // INVITE without any response: one passive failure
+	tryingAfter   = 200 * time.Millisecond // ST-10
+	hintIdle      = 4 * time.Hour
+	outwardWait   = 4 * time.Second // DNS wait of a request that goes outwards
+	defaultTries  = 3
+	defaultToken  = "wg" // affinity.token.sip_parameter
+	mtuLimit      = 1300
+	addedMaxHops  = 70
+	maxRetryAfter = 300 * time.Second
+
+	defaultEntries = 1_000_000
+	defaultHints   = 1_000_000
+	defaultArena   = 64 << 20
+	defaultRecords = 65_536
+	defaultParked  = 10_000
+	parkedOctets   = 64 << 20
+)
+
+func appendPort(dst []byte, p uint16) []byte { return strconv.AppendUint(dst, uint64(p), 10) }

@@ -1,0 +1,44 @@
+package sipproxy
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"github.com/wyegate/wyegate/internal/sip/transport"
+)
+
+// Inbox is what a worker waits on; *transport.Inbox is one.
+type Inbox interface {
+	// Receive waits for messages and events until a time (zero: for ever). They are lent until the next call; now is
+	// one reading of the clock for the whole batch.
+	Receive(ctx context.Context, until time.Time) (msgs []transport.Inbound, events []transport.Event, now time.Time)
+	// Post hands an event to the worker; false when its queue is full.
+	Post(e transport.Event) bool
+}
+
+// Sender is a worker's way out; *transport.Out is one. Every method copies b before it returns.
+type Sender interface {
+	Datagram(l *transport.Listener, dst netip.AddrPort, b []byte)
+	OnFlow(flow uint64, b []byte) error
+	ToServer(l *transport.Listener, k transport.Kind, dst netip.AddrPort, serverName string, affinity uint32, b []byte) (flow uint64, err error)
+	Flush()
+}
+
+// Numbers finds out about telephone numbers for rules that resolve them (dcr.md section 14).
+type Numbers interface {
+	// Ask starts a query, or joins one under way, and calls done once, on a goroutine of its own, when the answer (or
+	// the failure) can be read by the rule set's resolver. False: shed, the number counts as failed at once.
+	Ask(service string, number []byte, done func()) bool
+}
+
+// Names finds the address of a next hop outwards that is a name (RFC 3263). Requests of servers alone go there.
+type Names interface {
+	// Lookup gives what is known. Missing: Ask, and come again.
+	Lookup(host []byte, port uint16, k transport.Kind) (addr netip.AddrPort, known bool)
+	// Ask starts a query and calls done once, on a goroutine of its own.
+	Ask(host []byte, port uint16, k transport.Kind, done func()) bool
+}
+
+// addrPort is short for what is in every signature.
+type addrPort = netip.AddrPort
