@@ -15,6 +15,7 @@ const (
 	isDigit              //
 	isScheme             // behind the first letter of a scheme
 	isWord               // an octet of a Call-ID
+	isShape              // what may stand in some URI: no control, white space, '<', '>' or quote
 )
 
 const (
@@ -48,12 +49,15 @@ func classes() (t [256]uint16) {
 		if c == 0x7f {
 			continue
 		}
-		t[c] |= isWord
+		t[c] |= isWord | isShape
 		switch c {
 		case ';', ',', '<', '>', '"', '\\':
 		default:
 			t[c] |= isValue
 		}
+	}
+	for _, c := range `<>"` {
+		t[c] &^= isShape
 	}
 	return t
 }

@@ -97,6 +97,9 @@ var names = [numHeaders]struct {
 	Timestamp:          {"Timestamp", 0},
 }
 
+// longestName is the length of the longest of them.
+const longestName = len("P-Preferred-Identity")
+
 // slotOf maps a name to one of 256 slots so that no two known long names share one (a test proves it): recognising a
 // name is one look-up and one comparison.
 func slotOf(name []byte) uint8 {

@@ -12,6 +12,9 @@ func TestHeaderByName(t *testing.T) {
 		if long == "" {
 			t.Fatalf("header %d has no name", id)
 		}
+		if len(long) > longestName {
+			t.Errorf("%s is longer than longestName", long)
+		}
 		slot := slotOf([]byte(long))
 		if other, taken := seen[slot]; taken {
 			t.Errorf("%s and %s share slot %d", id, other, slot)

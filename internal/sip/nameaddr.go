@@ -111,18 +111,7 @@ func (na *NameAddr) display(b []byte, start int, list bool) (i int, ok bool) {
 }
 
 // uriShape says that b has a scheme and nothing in it that would end a URI.
-func uriShape(b []byte) bool {
-	colon := false
-	for _, c := range b {
-		switch {
-		case c <= ' ' || c == 0x7f || c == '<' || c == '>' || c == '"':
-			return false
-		case c == ':':
-			colon = true
-		}
-	}
-	return colon && b[0] != ':'
-}
+func uriShape(b []byte) bool { return bytes.IndexByte(b, ':') > 0 && all(b, isShape) }
 
 // nextParam reads the parameter whose ';' is at i, and gives the index of the first octet behind it that is no white
 // space: ';', ',' or the end. has tells ";a=" from ";a".

@@ -88,22 +88,17 @@ func (m *Msg) field(at int) int {
 // heads goes through it: what counts as a name and where a value ends is decided once. A line without a name is a field
 // without one, so that the index still covers every octet.
 func scanField(b []byte, at int, f *Field) (next int, bad *Error) {
+	*f = Field{}
 	i := at
-	for i < len(b) && class[b[i]]&isToken != 0 {
-		i++
+	if n := bytes.IndexByte(b[at:min(at+longestName+1, len(b))], ':'); n > 0 {
+		// A known name right before its colon is nearly every line; it needs no look at its octets.
+		if f.ID = HeaderByName(b[at : at+n]); f.ID != HeaderOther {
+			f.Name = Span{uint32(at), uint32(at + n)}
+			i = at + n + 1
+		}
 	}
-	*f = Field{Name: Span{uint32(at), uint32(i)}}
-	colon := i
-	for colon < len(b) && blank(b[colon]) {
-		colon++
-	}
-	if i > at && colon < len(b) && b[colon] == ':' {
-		f.ID = HeaderByName(b[at:i])
-		i = colon + 1
-	} else {
-		bad = errFieldName
-		f.Name.End = uint32(at)
-		i = at
+	if f.ID == HeaderOther {
+		i, bad = scanName(b, at, f)
 	}
 	from := i
 	for {
@@ -139,6 +134,23 @@ func scanField(b []byte, at int, f *Field) (next int, bad *Error) {
 	}
 	f.Value = Span{uint32(start), uint32(end)}
 	return next, bad
+}
+
+// scanName reads any other name, and white space before the colon; it gives the offset behind that, or at itself when
+// there is no name.
+func scanName(b []byte, at int, f *Field) (next int, bad *Error) {
+	end := run(b, at, isToken)
+	colon := end
+	for colon < len(b) && blank(b[colon]) {
+		colon++
+	}
+	if end == at || colon == len(b) || b[colon] != ':' {
+		f.Name = Span{uint32(at), uint32(at)}
+		return at, errFieldName
+	}
+	f.Name = Span{uint32(at), uint32(end)}
+	f.ID = HeaderByName(b[at:end])
+	return colon + 1, nil
 }
 
 // checkHead looks for what must not stand anywhere in a head. Line feeds were judged one by one; so as many carriage

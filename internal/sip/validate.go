@@ -129,9 +129,9 @@ func (m *Msg) validateURI(v *verdict, o *Options) {
 	}
 	uri := m.Bytes(m.URI)
 	v.add(len(uri) > limit, errURILong)
-	v.add(!uriShape(uri) || Scheme(uri) == nil, errURIForm)
 	u := &m.Values.Target
 	ok := u.parse(uri)
+	v.add(!ok && (u.Scheme == nil || !uriShape(uri)), errURIForm)
 	v.add(!listed(u.Scheme, schemes), errScheme)
 	v.add(!ok, errURIForm)
 	v.add(u.Headers != nil, errURIHeaders)
