@@ -143,3 +143,11 @@ func BenchmarkLine(b *testing.B) {
 		buf = AppendLine(buf[:0], r, "edge-ams-1")
 	}
 }
+
+func TestTimeIsWhatTheTimePackageWrites(t *testing.T) {
+	for _, at := range []time.Time{{}, time.Unix(0, 999_999_999), time.Date(2026, 2, 28, 23, 59, 59, 7e6, time.FixedZone("", -3600)), time.Date(2031, 12, 9, 1, 2, 3, 45e6, time.UTC)} {
+		if got, want := string(appendTime(nil, at)), at.UTC().Format(timeLayout); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
