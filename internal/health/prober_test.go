@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -393,15 +394,15 @@ func streamServer(t *testing.T, c net.Conn, reply func(req []byte) []byte) {
 
 // SIP over TCP: the probe's own connection, kept; one that turned out broken is replaced at once.
 func TestStream(t *testing.T) {
-	dials, drop := 0, false
+	var dials atomic.Int32
+	var drop atomic.Bool
 	watch(t, silence, func(c *Check, cfg *Config) {
 		c.Address.Transport, c.Socket = "tcp", ""
 		cfg.Dial = func(context.Context, routing.Address) (net.Conn, error) {
-			dials++
+			dials.Add(1)
 			a, b := net.Pipe()
 			go streamServer(t, b, func(req []byte) []byte {
-				if drop {
-					drop = false
+				if drop.Swap(false) {
 					return nil
 				}
 				late := answer(bytes.Replace(req, []byte(BranchPrefix), []byte(BranchPrefix+"0"), 1), "200 OK", "")
@@ -412,14 +413,14 @@ func TestStream(t *testing.T) {
 	}, func(s *scene) {
 		time.Sleep(21 * time.Second)
 		synctest.Wait()
-		if s.server.Health(routing.SIP) != routing.Up || dials != 1 {
-			t.Errorf("%v after %d connections: %+v", s.server.Health(routing.SIP), dials, s.prober.Statuses())
+		if s.server.Health(routing.SIP) != routing.Up || dials.Load() != 1 {
+			t.Errorf("%v after %d connections: %+v", s.server.Health(routing.SIP), dials.Load(), s.prober.Statuses())
 		}
-		drop = true
+		drop.Store(true)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if st := s.prober.Statuses()[0]; st.Result != OK || dials != 2 {
-			t.Errorf("broken connection: %+v, %d connections", st, dials)
+		if st := s.prober.Statuses()[0]; st.Result != OK || dials.Load() != 2 {
+			t.Errorf("broken connection: %+v, %d connections", st, dials.Load())
 		}
 	})
 }
