@@ -74,15 +74,19 @@ func (s *stamp) make(m *Msg, src netip.AddrPort, force bool) bool {
 	if f == nil {
 		return false
 	}
-	var v ViaValue
-	_, ok := v.parse(m.Bytes(f.Value))
+	v := m.Values.Via
+	ok := v.Value != nil // Validate has read it
+	if !ok {
+		v = ViaValue{}
+		_, ok = v.parse(m.Bytes(f.Value))
+	}
 	if len(v.Host) == 0 {
 		return false
 	}
 	src = netip.AddrPortFrom(src.Addr().Unmap().WithZone(""), src.Port())
 	host, isAddr := ParseHost(v.Host)
-	received, hasReceived := viaParam(&v, "received")
-	rport, hasRport := viaParam(&v, "rport")
+	received, rport := sourceParams(v.Params)
+	hasReceived, hasRport := received.name != nil, rport.name != nil
 	wantPort := hasRport || force
 	s.reply = netip.AddrPortFrom(src.Addr(), v.sentByPort())
 	end := m.at(v.Value) + uint32(len(v.Value))
@@ -150,19 +154,22 @@ func (s *stamp) edits() (list [2]Edit) {
 // param is one header parameter; value is nil when there is no '='.
 type param struct{ name, value []byte }
 
-func viaParam(v *ViaValue, name string) (p param, found bool) {
-	b := v.Params
+// sourceParams finds received and rport among the parameters of a Via; the name is nil where there is none.
+func sourceParams(b []byte) (received, rport param) {
 	for i := 0; i < len(b) && b[i] == ';'; {
-		n, value, _, next, ok := nextParam(b, i)
-		if EqualFold(n, name) {
-			return param{n, value}, true
+		name, value, _, next, ok := nextParam(b, i)
+		switch {
+		case len(name) == 8 && received.name == nil && EqualFold(name, "received"):
+			received = param{name, value}
+		case len(name) == 5 && rport.name == nil && EqualFold(name, "rport"):
+			rport = param{name, value}
 		}
 		if !ok {
 			break
 		}
 		i = next
 	}
-	return param{}, false
+	return received, rport
 }
 
 // DefaultPort is the port of a Via or URI that names none, by its transport: 5061 for TLS, 80 and 443 for WebSocket
@@ -188,23 +195,22 @@ func (v *ViaValue) sentByPort() uint16 {
 
 // Received gives the address of the received parameter, written with brackets or without (SX-13).
 func (v *ViaValue) Received() (netip.Addr, bool) {
-	p, _ := viaParam(v, "received")
-	return ParseHost(p.value)
+	received, _ := sourceParams(v.Params)
+	return ParseHost(received.value)
 }
 
 // ReplyTo gives the address to which a response with this Via on top goes over UDP (SX-2): received with rport, else
 // received with the port of the sent-by, else the sent-by. It is false when that is a name. maddr is not looked at.
 func (v *ViaValue) ReplyTo() (netip.AddrPort, bool) {
 	port := v.sentByPort()
-	addr, ok := v.Received()
+	received, rport := sourceParams(v.Params)
+	addr, ok := ParseHost(received.value)
 	if !ok {
 		addr, ok = ParseHost(v.Host)
 		return netip.AddrPortFrom(addr, port), ok
 	}
-	if p, found := viaParam(v, "rport"); found {
-		if n, ok := ParsePort(p.value); ok {
-			port = n
-		}
+	if n, ok := ParsePort(rport.value); ok {
+		port = n
 	}
 	return netip.AddrPortFrom(addr, port), true
 }
