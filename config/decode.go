@@ -195,7 +195,9 @@ func (d *decoder) words(n *node, v reflect.Value, f *field, where string) {
 		}
 		return
 	}
-	v.Set(reflect.MakeMap(v.Type()))
+	if len(n.keys) > 0 {
+		v.Set(reflect.MakeMap(v.Type()))
+	}
 	for _, e := range n.keys {
 		val := reflect.New(v.Type().Elem()).Elem()
 		at := join(where, e.name)

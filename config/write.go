@@ -145,10 +145,10 @@ func ambiguous(text string, inside bool) bool {
 		strings.HasSuffix(text, ":") || strings.HasPrefix(text, "---") || strings.HasPrefix(text, "...") {
 		return true
 	}
-	if strings.ContainsRune("!&*|>%@`\"'#,[]{}", rune(text[0])) {
+	if strings.ContainsRune("!&*|>%@`\"'#,[]{}:", rune(text[0])) {
 		return true
 	}
-	if strings.ContainsRune("-?:", rune(text[0])) && (len(text) == 1 || text[1] == ' ' || inside) {
+	if strings.ContainsRune("-?", rune(text[0])) && (len(text) == 1 || text[1] == ' ' || inside) {
 		return true
 	}
 	if inside && (strings.ContainsAny(text, ",[]{}") || strings.Contains(text, ":")) {
