@@ -1,0 +1,6 @@
+//go:build race
+
+package transport
+
+// stackFactor: the race detector needs larger stacks.
+const stackFactor = 2
