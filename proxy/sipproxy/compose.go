@@ -18,8 +18,8 @@ func (w *worker) compose(r *request, d *decision) []byte {
 	w.editRoutes(r)
 	w.recordRoute(r, d)
 	w.editTrust(r, d)
-	if r.in.Kind >= transport.WS {
-		e.SetContentLength(r.m.Body.Len())
+	if r.in.Kind >= transport.WS || r.in.Kind == transport.UDP && d.kind.Reliable() {
+		e.Frame() // it came whole; where it goes its length must be said
 	}
 	w.out = e.Append(w.out[:0])
 	return w.out
