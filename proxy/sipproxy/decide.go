@@ -122,6 +122,7 @@ func (w *worker) remembered(r *request, e *entry, x *proxy.Explanation) (decisio
 	switch e.place {
 	case toAddress:
 		d.verb, d.addr = doAddress, e.addr()
+		d.out = r.g.tagged(e.out, e.kind, d.addr.Addr())
 		d.t = w.outwardTarget(r)
 		x.Note("memory", "the transaction goes outwards")
 		return d, d.out != nil

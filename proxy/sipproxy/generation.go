@@ -457,6 +457,17 @@ func (g *Generation) outgoing(in *listener, k transport.Kind, to netip.Addr) *li
 	return in
 }
 
+// tagged finds the listener of a tag for a destination. A listener bound to every address is two, one for each family,
+// and both have its tag.
+func (g *Generation) tagged(tag uint16, k transport.Kind, to netip.Addr) *listener {
+	for _, l := range g.listeners {
+		if l.Listener.Tag == tag && l.fits(k, to) {
+			return l
+		}
+	}
+	return g.byTag[tag]
+}
+
 // fits says whether a message to that address can leave by the listener.
 func (l *listener) fits(k transport.Kind, to netip.Addr) bool {
 	a := l.Listener.Addr.Addr()

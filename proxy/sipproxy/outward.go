@@ -62,7 +62,7 @@ func (w *worker) byFlow(r *request, x *proxy.Explanation) (decision, bool) {
 		x.Note("flow", "a token names the client's connection")
 	case proxy.FlowUDP4, proxy.FlowUDP6:
 		d.verb, d.kind, d.addr = doAddress, transport.UDP, r.tok.Remote
-		d.out = r.g.byTag[r.tok.Listener]
+		d.out = r.g.tagged(r.tok.Listener, d.kind, d.addr.Addr())
 		x.Note("flow", "a token names the client's address")
 		if d.out == nil {
 			return d, false

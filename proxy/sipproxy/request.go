@@ -312,6 +312,9 @@ func (w *worker) loopHash(r *request) {
 		uri: r.uriText, route: w.route, fromTag: r.id.fromTag, toTag: r.id.toTag, callID: r.id.callID,
 		cseq: r.id.cseq, proxyRequire: r.m.Value(sip.ProxyRequire),
 	}
+	if !r.id.toInKey {
+		in.toTag = nil // the ACK to a non-2xx has a To tag, its INVITE had none, and both have one branch (ST-3)
+	}
 	r.loop, w.buf = in.hash(r.g.secrets.Writer(), w.buf)
 }
 

@@ -68,8 +68,8 @@ func (w *worker) back(p *reply) {
 		e.SetStatus(p.status, sip.Reason(p.status))
 		e.Remove(sip.RetryAfter)
 	}
-	if p.b.hasFlow && p.in.Kind == transport.UDP && p.m.Count(sip.ContentLength) == 0 {
-		e.SetContentLength(p.m.Body.Len())
+	if p.b.hasFlow && p.in.Kind == transport.UDP {
+		e.Frame() // a datagram need not say its length, a stream must
 	}
 	w.out = e.Append(w.out[:0])
 	w.toRequester(p.g, &p.b, p.hop, w.out)
@@ -81,7 +81,7 @@ func (w *worker) back(p *reply) {
 // toRequester is SX-2: the same connection; gone: a new one to the address that the branch vouches for, never over UDP.
 // A datagram leaves from the socket that the request came in on.
 func (w *worker) toRequester(g *state, b *branch, h hop, msg []byte) {
-	l := g.byTag[b.listener]
+	l := g.tagged(b.listener, h.kind, h.addr.Addr())
 	if h.kind == transport.UDP {
 		if l == nil || l.Listener.Kind != transport.UDP {
 			if l = g.any(transport.UDP, h); l == nil {
@@ -200,7 +200,7 @@ func (w *worker) busy(p *reply, slot uint32, e *entry, q *pending) bool {
 		return false
 	}
 	outcome := routing.OutcomeServerError
-	if f := p.m.Value(sip.RetryAfter); f != nil && q.s.until.IsZero() {
+	if f := p.m.Value(sip.RetryAfter); f != nil && q.s.until.IsZero() && !q.s.pool.NoRetryAfter {
 		if d, err := sip.ParseRetryAfter(f); err == nil {
 			outcome = routing.OutcomeOK
 			q.s.pool.Pool.Hold(q.s.state, routing.SIP, time.Duration(min(d.Delta, int(maxRetryAfter/time.Second)))*time.Second, w.now)
