@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -104,6 +105,18 @@ func (w *wire) times(start time.Time) (out []time.Duration) {
 		out = append(out, t.Sub(start))
 	}
 	return out
+}
+
+func (w *wire) when() []time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.asked)
+}
+
+func (w *wire) sent() [][]byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.reqs)
 }
 
 var serverAddr = netip.MustParseAddrPort("192.0.2.7:5060")

@@ -50,7 +50,7 @@ func TestSilenceOverUDP(t *testing.T) {
 func TestFirstHit(t *testing.T) {
 	watch(t, status("200 OK", ""), nil, func(s *scene) {
 		if s.server.Health(routing.SIP) != routing.Up || len(s.wire.times(time.Now())) != 1 {
-			t.Errorf("%v after %d copies", s.server.Health(routing.SIP), len(s.wire.asked))
+			t.Errorf("%v after %d copies", s.server.Health(routing.SIP), len(s.wire.when()))
 		}
 		st := s.prober.Statuses()
 		if len(st) != 1 || st[0].Text != "200 OK" || st[0].From != "192.0.2.7:5060" || st[0].Why != "hit" || st[0].Result != OK {
@@ -77,7 +77,7 @@ func TestNotReadyBeforeTheFirstResult(t *testing.T) {
 
 func TestRequest(t *testing.T) {
 	watch(t, status("404 Not Found", ""), func(c *Check, _ *Config) { c.Address.Host = "as1.example.net" }, func(s *scene) {
-		req := string(s.wire.reqs[0])
+		req := string(s.wire.sent()[0])
 		for _, want := range []string{
 			"OPTIONS sip:as1.example.net:5060 SIP/2.0\r\n", "Via: SIP/2.0/UDP 192.0.2.1:5060;branch=" + BranchPrefix,
 			"Max-Forwards: 0\r\n", "CSeq: 1 OPTIONS\r\n", ";rport\r\n", "Content-Length: 0\r\n\r\n",
@@ -92,7 +92,7 @@ func TestRequest(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		line := func(b []byte) []byte { return bytes.Split(b, []byte("\r\n"))[6-1] }
-		if bytes.Equal(line(s.wire.reqs[0]), line(s.wire.reqs[1])) {
+		if bytes.Equal(line(s.wire.sent()[0]), line(s.wire.sent()[1])) {
 			t.Error("two probes with one Call-ID")
 		}
 	})
@@ -100,9 +100,9 @@ func TestRequest(t *testing.T) {
 
 // rise: a server that is down is up after two hits in a row, not one.
 func TestRise(t *testing.T) {
-	up := false
+	var up atomic.Bool
 	watch(t, func(n int, req []byte) []byte {
-		if !up {
+		if !up.Load() {
 			return nil
 		}
 		return answer(req, "200 OK", "")
@@ -112,7 +112,7 @@ func TestRise(t *testing.T) {
 		if s.server.Health(routing.SIP) != routing.Down {
 			t.Fatal("not down")
 		}
-		up = true
+		up.Store(true)
 		at := time.Now()
 		for s.server.Health(routing.SIP) != routing.Up {
 			time.Sleep(100 * time.Millisecond)
@@ -122,7 +122,7 @@ func TestRise(t *testing.T) {
 			}
 		}
 		hits := 0
-		for _, a := range s.wire.asked {
+		for _, a := range s.wire.when() {
 			if a.After(at) {
 				hits++
 			}
@@ -138,12 +138,13 @@ func TestRise(t *testing.T) {
 
 // F10: 503 on OPTIONS is the server's wish to be drained, until another answer.
 func Test503IsBusy(t *testing.T) {
-	code := "503 Service Unavailable"
-	watch(t, func(n int, req []byte) []byte { return answer(req, code, "") }, nil, func(s *scene) {
+	var code atomic.Value
+	code.Store("503 Service Unavailable")
+	watch(t, func(n int, req []byte) []byte { return answer(req, code.Load().(string), "") }, nil, func(s *scene) {
 		if s.server.Word(routing.SIP) != "draining" {
 			t.Fatalf("shown as %s", s.server.Word(routing.SIP))
 		}
-		code = "486 Busy Here"
+		code.Store("486 Busy Here")
 		time.Sleep(5100 * time.Millisecond)
 		synctest.Wait()
 		if s.server.Word(routing.SIP) != "up" {
@@ -227,7 +228,7 @@ func TestLateAnswer(t *testing.T) {
 	watch(t, silence, nil, func(s *scene) {
 		time.Sleep(12500 * time.Millisecond)
 		synctest.Wait()
-		for _, req := range s.wire.reqs {
+		for _, req := range s.wire.sent() {
 			s.prober.Answered(serverAddr, answer(req, "200 OK", ""))
 			s.prober.Answered(serverAddr, answer(req, "200 OK", ""))
 		}
@@ -239,7 +240,7 @@ func TestLateAnswer(t *testing.T) {
 		}
 		s.prober.Swap(nil)
 		synctest.Wait()
-		for _, req := range s.wire.reqs {
+		for _, req := range s.wire.sent() {
 			s.prober.Answered(serverAddr, answer(req, "200 OK", ""))
 		}
 		synctest.Wait()
@@ -264,16 +265,16 @@ func TestUnreachable(t *testing.T) {
 
 // The first failure of traffic starts 3 probes 0.5 s apart: all silent, and it is down within 3 s.
 func TestBurst(t *testing.T) {
-	quiet := false
+	var quiet atomic.Bool
 	watch(t, func(n int, req []byte) []byte {
-		if quiet {
+		if quiet.Load() {
 			return nil
 		}
 		return answer(req, "200 OK", "")
 	}, nil, func(s *scene) {
 		time.Sleep(time.Second)
-		quiet = true
-		n := len(s.wire.asked)
+		quiet.Store(true)
+		n := len(s.wire.when())
 		s.pool.Report(s.server, routing.SIP, routing.OutcomeTimeout)
 		time.Sleep(2900 * time.Millisecond)
 		synctest.Wait()
@@ -286,7 +287,7 @@ func TestBurst(t *testing.T) {
 			t.Errorf("not down 3 s after the failure: %v", s.prober.Statuses())
 		}
 		branches := map[string]bool{}
-		for _, r := range s.wire.reqs[n:] {
+		for _, r := range s.wire.sent()[n:] {
 			a, _, err := parse(answer(r, "200 OK", ""))
 			if err != nil {
 				t.Fatal(err)
@@ -306,8 +307,8 @@ func TestBurstAnswered(t *testing.T) {
 		s.pool.Report(s.server, routing.SIP, routing.OutcomeTimeout)
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		if s.server.Health(routing.SIP) != routing.Up || len(s.wire.asked) != 2 {
-			t.Errorf("%v after %d probes", s.server.Health(routing.SIP), len(s.wire.asked))
+		if s.server.Health(routing.SIP) != routing.Up || len(s.wire.when()) != 2 {
+			t.Errorf("%v after %d probes", s.server.Health(routing.SIP), len(s.wire.when()))
 		}
 	})
 }
@@ -356,8 +357,8 @@ func TestJitter(t *testing.T) {
 		synctest.Wait()
 		var sum time.Duration
 		seen := map[time.Duration]bool{}
-		for i := 1; i < len(s.wire.asked); i++ {
-			d := s.wire.asked[i].Sub(s.wire.asked[i-1])
+		for i := 1; i < len(s.wire.when()); i++ {
+			d := s.wire.when()[i].Sub(s.wire.when()[i-1])
 			if d < 4500*time.Millisecond || d > 5500*time.Millisecond {
 				t.Errorf("%v between two probes", d)
 			}
@@ -367,7 +368,7 @@ func TestJitter(t *testing.T) {
 		if len(seen) < 10 {
 			t.Error("no jitter")
 		}
-		if mean := sum / time.Duration(len(s.wire.asked)-1); mean < 4800*time.Millisecond || mean > 5200*time.Millisecond {
+		if mean := sum / time.Duration(len(s.wire.when())-1); mean < 4800*time.Millisecond || mean > 5200*time.Millisecond {
 			t.Errorf("mean interval %v", mean)
 		}
 	})

@@ -1,0 +1,13 @@
+// Package resolver asks DNS: ENUM numbers for rules (dcr.md 3.5 and 14), addresses of servers that are configured by
+// name, next hops of requests that go outwards. It keeps what it learnt for its TTL, and the last good answer when
+// nobody answers any more.
+//
+// One number: ENUM.Lookup is asked by a rule and answers from the cache, without waiting; what it does not know is
+// missing. The proxy parks the request and calls Ask; requests for the same number share one query, which runs on a
+// goroutine of its own within the budget. When it is over, the cache has an answer, even if that answer is "nothing",
+// and everybody who asked is told.
+//
+// Readers of a cache take no lock: it is an array of atomic pointers to answers that never change, and whoever writes
+// holds the lock of the query table. Run owns the goroutines; before it begins and after it has ended every Ask is
+// refused. The package imports nothing of the module; the engine fits it to the interfaces of those who ask.
+package resolver
