@@ -15,8 +15,13 @@ type decoder struct {
 	refused []refusal
 	pos     map[string]Pos // of values, by dotted path
 	keys    map[string]Pos // of keys
+	literal bool           // a dollar is a dollar: messages of tests are taken as they are
 	rebased map[*node]string
 	items   map[string][]string // dotted paths of the items of a list of things, by the list's
+}
+
+func newDecoder(s *source, refused []refusal) *decoder {
+	return &decoder{source: s, refused: refused, pos: map[string]Pos{}, keys: map[string]Pos{}, rebased: map[*node]string{}, items: map[string][]string{}}
 }
 
 func (d *decoder) top(root *node, into any) {
@@ -119,6 +124,9 @@ func (d *decoder) value(n *node, v reflect.Value, f *field, where, pattern strin
 	switch s := scalarOf(t); {
 	case s != nil:
 		d.scalar(n, v, f, where)
+	case t.Kind() == reflect.Pointer && scalarOf(t.Elem()) != nil:
+		v.Set(reflect.New(t.Elem()))
+		d.scalar(n, v.Elem(), f, where)
 	case t.Kind() == reflect.Pointer:
 		fresh := reflect.New(t.Elem())
 		setDefaults(fresh.Interface())
@@ -138,7 +146,10 @@ func (d *decoder) scalar(n *node, v reflect.Value, f *field, where string) {
 		d.wrongKind(n, where, scalarNode)
 		return
 	}
-	text, bad := d.fill(n.text)
+	text, bad := n.text, ""
+	if !d.literal {
+		text, bad = d.fill(n.text)
+	}
 	if bad != "" {
 		d.at(n.pos, Error, "WG011", where, where+": "+bad, "")
 		return

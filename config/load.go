@@ -40,7 +40,7 @@ func Load(fsys fs.FS, name string, opts Options) (*Config, []Problem) {
 		return nil, Sorted(s.problems, s.shown())
 	}
 	cfg := &Config{}
-	d := &decoder{source: s, refused: refusedHere, pos: map[string]Pos{}, keys: map[string]Pos{}, rebased: map[*node]string{}, items: map[string][]string{}}
+	d := newDecoder(s, refusedHere)
 	setDefaults(cfg)
 	d.top(root, cfg)
 	cfg.Version = version
@@ -104,6 +104,15 @@ func resolve(dir, p string) string {
 
 // read gives the merged tree of a file and its includes. from is where the file is named; nil for the main file.
 func (s *source) read(name string, from *node) *node {
+	root := s.readOne(name, from)
+	if root == nil {
+		return nil
+	}
+	return s.includes(root)
+}
+
+// readOne gives the tree of one file, without its version.
+func (s *source) readOne(name string, from *node) *node {
 	shown := s.show(name)
 	s.seen[name] = true
 	data, err := fs.ReadFile(s.fsys, name)
@@ -129,7 +138,7 @@ func (s *source) read(name string, from *node) *node {
 		return nil
 	}
 	s.version(root, from == nil)
-	return s.includes(root)
+	return root
 }
 
 // reason is the part of a file error that is the same on every machine.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/netip"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,10 +56,10 @@ var scalars = map[reflect.Type]*scalar{
 	reflect.TypeFor[int]():           {parseInt, func(v reflect.Value) string { return strconv.FormatInt(v.Int(), 10) }, intSchema},
 	reflect.TypeFor[float64]():       {parseFloat, func(v reflect.Value) string { return formatFloat(v.Float()) }, floatSchema},
 	reflect.TypeFor[time.Duration](): {parseDuration, func(v reflect.Value) string { return formatDuration(time.Duration(v.Int())) }, pattern(durationPattern)},
-	reflect.TypeFor[Size]():          {parseSize, func(v reflect.Value) string { return formatSize(v.Int()) }, pattern(`^[0-9]+(B|KiB|MiB|GiB)$`)},
+	reflect.TypeFor[Size]():          {parseSize, func(v reflect.Value) string { return formatSize(v.Int()) }, pattern(sizePattern)},
 	reflect.TypeFor[Percent]():       {parsePercent, func(v reflect.Value) string { return formatPercent(v.Float()) }, pattern(percentPattern)},
-	reflect.TypeFor[Share]():         {parseShare, formatShare, pattern(`^(none|[0-9]+(\.[0-9]+)?%)$`)},
-	reflect.TypeFor[FileMode]():      {parseMode, func(v reflect.Value) string { return fmt.Sprintf("%04o", v.Uint()) }, pattern(`^0?[0-7]{3}$`)},
+	reflect.TypeFor[Share]():         {parseShare, formatShare, pattern(sharePattern)},
+	reflect.TypeFor[FileMode]():      {parseMode, func(v reflect.Value) string { return fmt.Sprintf("%04o", v.Uint()) }, modeSchema},
 	reflect.TypeFor[Path]():          {nil, func(v reflect.Value) string { return v.Interface().(Path).Text }, typed("string")},
 	reflect.TypeFor[Bind]():          {parseBind, stringer, typed("string")},
 	reflect.TypeFor[HostPort]():      {parseHostPort, stringer, typed("string")},
@@ -67,9 +68,17 @@ var scalars = map[reflect.Type]*scalar{
 	reflect.TypeFor[StatusRange]():   {parseStatus, stringer, statusSchema},
 }
 
+// The shapes of values with a unit, as the schema says them and the walk reads them.
 const (
-	durationPattern = `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$|^0$`
+	durationPattern = `^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	percentPattern  = `^[0-9]+(\.[0-9]+)?%$`
+	sharePattern    = `^(none|[0-9]+(\.[0-9]+)?%)$`
+	sizePattern     = `^[0-9]+(B|KiB|MiB|GiB)$`
+)
+
+var (
+	durations   = regexp.MustCompile(durationPattern)
+	percentages = regexp.MustCompile(percentPattern)
 )
 
 func stringer(v reflect.Value) string { return v.Interface().(fmt.Stringer).String() }
@@ -143,14 +152,12 @@ func formatFloat(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) 
 func parseDuration(text string, f *field, v reflect.Value) *fault {
 	d, err := time.ParseDuration(text)
 	switch {
-	case err != nil || strings.HasPrefix(text, "+") || strings.ContainsAny(text, "unµμ"):
+	case err != nil || !durations.MatchString(strings.TrimPrefix(text, "-")):
 		bad := expected("WG008", "a duration with its unit (ms, s, m, h)", text)
 		if _, err := strconv.ParseFloat(text, 64); err == nil {
 			bad.suggestion = text + "s"
 		}
 		return bad
-	case text == "0":
-		d = 0
 	case float64(d) < f.min || float64(d) > f.max:
 		return expected("WG010", "a duration"+f.betweenOf(func(x float64) string { return formatDuration(time.Duration(x)) }), text)
 	}
@@ -217,14 +224,12 @@ func formatSize(n int64) string {
 }
 
 func parsePercent(text string, f *field, v reflect.Value) *fault {
-	digits, ok := strings.CutSuffix(text, "%")
-	n, err := strconv.ParseFloat(digits, 64)
-	if err != nil || strings.ContainsAny(digits, "xXpPeEiInN_+") {
-		return expected("WG008", "a percentage such as 25%", text)
-	}
-	if !ok {
+	n, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
+	if err != nil || !percentages.MatchString(strings.TrimPrefix(text, "-")) {
 		bad := expected("WG008", "a percentage such as 25%", text)
-		bad.suggestion = text + "%"
+		if percentages.MatchString(text + "%") {
+			bad.suggestion = text + "%"
+		}
 		return bad
 	}
 	if n < f.min || n > min(f.max, 10000) {

@@ -74,7 +74,7 @@ func (e *editor) parse() error {
 
 // find goes down a path and says how many keys it found. Names may hold dots: the longest that fits is taken.
 func (e *editor) find(path string) int {
-	keys := strings.Split(path, ".")
+	keys := strings.Split(strings.ReplaceAll(path, "[", ".["), ".")
 	e.node = e.root
 	for i := 0; i < len(keys); {
 		next, used := child(e.node, keys[i:])

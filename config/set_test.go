@@ -85,7 +85,7 @@ func TestSetFindsTheFile(t *testing.T) {
 	diff := string(Diff(cfg, edited, "running", "new"))
 	want := "--- running\n+++ new\n"
 	if !strings.HasPrefix(diff, want) || !strings.Contains(diff, "pools.app.servers.as1\n") ||
-		!strings.Contains(diff, "\n-        weight: 50\n+        weight: 7\n") || strings.Count(diff, "@@ ") != 1 {
+		!strings.Contains(diff, "\n-        weight: 50\n+        weight: 7\n") || strings.Count(diff, "\n@@ -") != 1 {
 		t.Errorf("diff is\n%s", diff)
 	}
 	if d := Diff(cfg, cfg, "a", "b"); d != nil {
