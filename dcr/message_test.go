@@ -94,3 +94,16 @@ func compiled(t testing.TB, file string, o Options) *RuleSet {
 func keyOf(rs *RuleSet, m Message) string {
 	return string(rs.Key(m, &Scratch{}, nil).Key)
 }
+
+// fixedMessage hands over an index that was made by hand.
+type fixedMessage struct{ r Request }
+
+func (m *fixedMessage) Describe(r *Request) {
+	fields := append(r.Fields[:0], m.r.Fields...)
+	*r = m.r
+	r.Fields = fields
+}
+
+func sipField(name, value string) Field {
+	return Field{ID: sip.HeaderByName([]byte(name)), Name: []byte(name), Value: []byte(value)}
+}

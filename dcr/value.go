@@ -108,7 +108,10 @@ func (e *run) parameter(item uint16) ([]byte, bool) {
 		}
 	}
 	v := &s.params[item]
-	return v.raw, v.epoch == s.epoch
+	if v.epoch != s.epoch { // what stands there is of an older request
+		return nil, false
+	}
+	return v.raw, true
 }
 
 // decoded is a parameter's value, decoded once.
@@ -211,7 +214,10 @@ func (e *run) cookie(item uint16) ([]byte, bool) {
 		e.splitCookies()
 	}
 	v := &s.cookies[item]
-	return v.raw, v.epoch == s.epoch
+	if v.epoch != s.epoch { // what stands there is of an older request
+		return nil, false
+	}
+	return v.raw, true
 }
 
 func (e *run) splitCookies() {
