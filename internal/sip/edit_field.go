@@ -54,16 +54,6 @@ func (e *Edits) SetStatus(code int, reason string) {
 	e.set(op{at: from, cut: to - from, rank: replace, put: put})
 }
 
-// SetValue puts another value in a field of the message; false, and nothing is done, when the value has an octet that
-// must not stand in a head (SS-4).
-func (e *Edits) SetValue(f *Field, value []byte) bool {
-	if !cleanValue(value) {
-		return false
-	}
-	e.setValue(f, value)
-	return true
-}
-
 func (e *Edits) setValue(f *Field, value []byte) {
 	e.set(op{at: f.Value.Start, cut: uint32(f.Value.Len()), rank: replace, put: e.text(value)})
 }
