@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Diff compares two configurations as Show writes them with defaults, and gives a unified diff; nothing when they are
-// equal. The names stand in its head.
-func Diff(old, new *Config, oldName, newName string) []byte {
-	return Unified(Show(old, true), Show(new, true), oldName, newName)
+// Diff compares the configuration that runs with a new one as Show writes them with defaults, and gives a unified diff;
+// nothing when they are equal.
+func Diff(running, next *Config) string {
+	return string(Unified(Show(running, true), Show(next, true), "running", "new"))
 }
 
 // Unified gives a unified diff of two texts with three lines around each change; nothing when they are equal. Each hunk

@@ -99,6 +99,9 @@ func (g *generator) key(f *field, r *refusal, path string) map[string]any {
 	if f.typ == reflect.TypeFor[bool]() && r != nil {
 		out["enum"] = []bool{!slices.Contains(r.words, "true")}
 	}
+	if r != nil && strings.HasPrefix(r.words[0], "*") {
+		out["not"] = map[string]any{"pattern": strings.ReplaceAll(r.words[0][1:], ".", `\.`) + "$"}
+	}
 	out["description"] = f.doc + bounds(f)
 	if f.def != "" {
 		out["default"] = defaultOf(f)

@@ -82,13 +82,13 @@ func TestSetFindsTheFile(t *testing.T) {
 	if len(problems) > 0 || edited.Pools[0].Servers[0].Weight != 7 {
 		t.Fatalf("%v, weight %d", problems, edited.Pools[0].Servers[0].Weight)
 	}
-	diff := string(Diff(cfg, edited, "running", "new"))
+	diff := Diff(cfg, edited)
 	want := "--- running\n+++ new\n"
 	if !strings.HasPrefix(diff, want) || !strings.Contains(diff, "pools.app.servers.as1\n") ||
 		!strings.Contains(diff, "\n-        weight: 50\n+        weight: 7\n") || strings.Count(diff, "\n@@ -") != 1 {
 		t.Errorf("diff is\n%s", diff)
 	}
-	if d := Diff(cfg, cfg, "a", "b"); d != nil {
+	if d := Diff(cfg, cfg); d != "" {
 		t.Errorf("equal configurations differ:\n%s", d)
 	}
 }
