@@ -1,5 +1,7 @@
 package sip
 
+import "math"
+
 // routeEdit is what shall become of the Route values; it is resolved when the message is written, so that the order of
 // the calls does not matter.
 type routeEdit struct {
@@ -29,18 +31,16 @@ func (e *Edits) SetRequestURI(uri []byte) {
 // resolveRoutes turns the wishes into edits of the Route fields.
 func (e *Edits) resolveRoutes() {
 	r := &e.routes
-	if r.pop == 0 && !r.last && !r.append {
+	if r.pop == 0 && !r.last && !r.append || e.m.count[Route] == 0 && !r.append {
 		return
 	}
-	total := 0
-	for it := e.m.Addrs(Route); it.Next(); {
-		total++
-	}
-	to := total
+	k := keeper{e: e, from: r.pop, to: math.MaxInt}
 	if r.last {
-		to--
+		k.to = -1
+		for it := e.m.Addrs(Route); it.Next(); {
+			k.to++
+		}
 	}
-	k := keeper{e: e, from: r.pop, to: to}
 	for i := range e.m.Fields {
 		if f := &e.m.Fields[i]; f.ID == Route {
 			k.field(f)

@@ -12,6 +12,14 @@ type values struct {
 	open  bool // rest still holds values
 }
 
+func (m *Msg) values(id HeaderID) values {
+	first := len(m.Fields)
+	if m.count[id] > 0 {
+		first = int(m.first[id]) - 1
+	}
+	return values{m: m, id: id, field: first}
+}
+
 // next gives what is left of the field at hand, or the value of the next field.
 func (l *values) next() ([]byte, bool) {
 	for !l.open {
@@ -40,7 +48,7 @@ type AddrIter struct {
 
 // Addrs walks over the addresses of Route, Contact, P-Asserted-Identity and their like. A field that is no list (From,
 // To) gives its one address.
-func (m *Msg) Addrs(id HeaderID) AddrIter { return AddrIter{list: values{m: m, id: id}} }
+func (m *Msg) Addrs(id HeaderID) AddrIter { return AddrIter{list: m.values(id)} }
 
 // Next steps to the next address; false when there is none.
 func (it *AddrIter) Next() bool {
@@ -68,7 +76,7 @@ type ViaIter struct {
 }
 
 // Vias walks over the Via values.
-func (m *Msg) Vias() ViaIter { return ViaIter{list: values{m: m, id: Via}} }
+func (m *Msg) Vias() ViaIter { return ViaIter{list: m.values(Via)} }
 
 // Next steps to the next value; false when there is none.
 func (it *ViaIter) Next() bool {
@@ -90,7 +98,7 @@ type TokenIter struct {
 }
 
 // Tokens walks over the tokens of a list.
-func (m *Msg) Tokens(id HeaderID) TokenIter { return TokenIter{list: values{m: m, id: id}} }
+func (m *Msg) Tokens(id HeaderID) TokenIter { return TokenIter{list: m.values(id)} }
 
 // Next steps to the next token that is not empty; false when there is none.
 func (it *TokenIter) Next() bool {
