@@ -25,15 +25,19 @@ func parseBind(text string, _ *field, v reflect.Value) *fault {
 	return nil
 }
 
-// parseHostPort takes "HOST:PORT", where HOST is an address or a name.
+// parseHostPort takes "HOST:PORT", where HOST is an address or a name; with form local an address only.
 func parseHostPort(text string, f *field, v reflect.Value) *fault {
 	if text == "" && f.optional() {
 		v.Set(reflect.ValueOf(HostPort{}))
 		return nil
 	}
+	what := "an address or name with a port from 1 to 65535"
+	if f.form == "local" {
+		what = "an address with a port"
+	}
 	host, port, ok := splitHostPort(text)
 	if !ok || port == 0 && f.form != "local" {
-		return expected("WG109", "an address or name with a port from 1 to 65535", text)
+		return expected("WG109", what, text)
 	}
 	addr, err := netip.ParseAddr(host)
 	switch {
@@ -41,7 +45,7 @@ func parseHostPort(text string, f *field, v reflect.Value) *fault {
 		addr = addr.Unmap()
 		host = addr.String()
 	case strings.Contains(text, "[") || !isHostName(host) || looksLikeAddress(host) || f.form == "local":
-		return expected("WG109", "an address or name with a port", text)
+		return expected("WG109", what, text)
 	}
 	v.Set(reflect.ValueOf(HostPort{Host: host, Addr: addr, Port: port}))
 	return nil

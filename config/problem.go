@@ -33,6 +33,8 @@ type Problem struct {
 	Text       string   `json:"text"`
 	Path       string   `json:"path"`       // dotted path of the key, items by name: "pools.appservers.servers.as1.weight"
 	Suggestion string   `json:"suggestion"` // what may stand there instead; empty when nothing is near
+
+	more int // findings that this one stands for: the last of a file, "and N more"
 }
 
 // String is the line that check prints: FILE:LINE:COL: SEVERITY: CODE: text.
@@ -53,7 +55,7 @@ const maxPerFile = 100
 
 // Sorted brings findings into the order in which they are printed: files in the given order, those not named after
 // them, and by place within a file. Of one file the first hundred stay; a last entry without place and code says how
-// many more there were, and is an error when one of those was.
+// many more there were, and is an error when one of those was. A list that was sorted may be added to and sorted again.
 func Sorted(problems []Problem, files []string) []Problem {
 	rank := func(f string) int {
 		if i := slices.Index(files, f); i >= 0 {
@@ -62,7 +64,7 @@ func Sorted(problems []Problem, files []string) []Problem {
 		return len(files)
 	}
 	slices.SortStableFunc(problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(rank(a.File), rank(b.File)), strings.Compare(a.File, b.File),
+		return cmp.Or(cmp.Compare(rank(a.File), rank(b.File)), strings.Compare(a.File, b.File), cmp.Compare(a.more, b.more),
 			cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col), strings.Compare(a.Code, b.Code))
 	})
 	problems = slices.Compact(problems)
@@ -82,10 +84,13 @@ func capped(list []Problem) []Problem {
 	if len(list) <= maxPerFile {
 		return list
 	}
-	rest := list[maxPerFile:]
-	more := Problem{File: list[0].File, Severity: Warning, Text: fmt.Sprintf("and %d more", len(rest))}
-	if HasErrors(rest) {
-		more.Severity = Error
+	more := Problem{File: list[0].File, Severity: Warning}
+	for _, p := range list[maxPerFile:] {
+		more.more += max(1, p.more)
+		if p.Severity == Error {
+			more.Severity = Error
+		}
 	}
+	more.Text = fmt.Sprintf("and %d more", more.more)
 	return append(slices.Clone(list[:maxPerFile]), more)
 }

@@ -117,7 +117,7 @@ func (c *testChecker) error(path, code, text, suggestion string) {
 
 func (c *testChecker) all() {
 	switch f := c.file; {
-	case f.Config.IsZero() == f.Rules.IsZero() && f.Config.IsZero():
+	case f.Config.IsZero() && f.Rules.IsZero():
 		if _, written := f.where["config"]; !written {
 			c.error("", "WG013", "key \"config\" or \"rules\" is required", "")
 		}
@@ -186,7 +186,7 @@ func (c *testChecker) expectation(t *Test, e *Expectation) {
 	case keys && t.Keys == nil:
 		c.error(e.Path, "WG013", fmt.Sprintf("test %q asks about keys and has none; key \"keys\" is required", t.Name), "")
 	}
-	if c.file.Config.IsZero() && (keys || e.Server != nil || e.SameServer != nil || e.DifferentServer != nil) {
+	if c.file.Config.IsZero() && !c.file.Rules.IsZero() && (keys || e.Server != nil || e.SameServer != nil || e.DifferentServer != nil) {
 		c.error(e.Path, "WG111", e.Path+": servers can be asked for only with config, not with rules", "")
 	}
 }
