@@ -443,3 +443,5 @@ func (b *bed) nameAt(addr string) string {
 	}
 	return addr
 }
+
+func addrPortOf(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }

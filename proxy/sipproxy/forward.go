@@ -502,6 +502,7 @@ func (w *worker) arm(r *request, d *decision, p *pending) {
 			p.trying = time.Time{}
 		}
 		p.giveUp = p.start.Add(life)
+		w.mem.touch(p.slot, life+2*time.Second) // the entry outlives its own 408
 	}
 	w.rearm(p)
 }
