@@ -1,12 +1,16 @@
 package httpproxy
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/wyegate/wyegate/internal/http1"
 	"github.com/wyegate/wyegate/proxy"
 	"github.com/wyegate/wyegate/routing"
 )
+
+// maxOffers is how many servers one choice remembers by name.
+const maxOffers = 8
 
 // maxNumbers is how many numbers one request may wait for (dcr.md section 14).
 const maxNumbers = 8
@@ -30,9 +34,12 @@ type Choice struct {
 
 	Request routing.Request
 
+	offered [maxOffers]string
+	how     routing.How
 	session session
 	keyed   bool // the application's keys are hashed
 	asked   bool // key or turn have been asked for already
+	none    bool // the pool had no server left
 	sampled bool // one of 64: its time in rules is observed
 	gen     *Generation
 }
@@ -175,9 +182,13 @@ var unasked = []byte{}
 func (c *Choice) acquire() error {
 	lease, err := c.App.Target.Pool.Acquire(&c.Request)
 	if err != nil {
+		c.none = true
 		return err
 	}
-	c.Lease = lease
+	c.Lease, c.how = lease, lease.How
+	if c.Tried < maxOffers {
+		c.offered[c.Tried] = lease.Member.Name
+	}
 	c.Tried++
 	if c.Source == proxy.SourceToken && c.Request.Known != lease.Member.Tag && !c.Request.HasKey {
 		c.Source = proxy.SourceStaleToken // it went between two looks
@@ -236,8 +247,89 @@ func (c *Choice) Done(o routing.Outcome) {
 	}
 }
 
+// Fail gives the lease back after err ended the attempt, End when there is nothing to say against the server.
+func (c *Choice) Fail(err error) { c.Done(OutcomeOf(err)) }
+
+// End gives the lease back.
+func (c *Choice) End() { c.Done(routing.OutcomeOK) }
+
+// Address is one way to a server over HTTP.
+type Address struct {
+	Addr netip.AddrPort // not valid where only the name is known
+	Host string         // as configured: name or address, with port
+	TLS  bool
+}
+
+// Address gives the leased server's nth HTTP address; false when there are no more.
+func (c *Choice) Address(n int) (Address, bool) {
+	m := c.Lease.Member
+	if m == nil {
+		return Address{}, false
+	}
+	for i := range m.Addresses {
+		a := &m.Addresses[i]
+		if a.Proto != routing.HTTP {
+			continue
+		}
+		if n == 0 {
+			return Address{Addr: a.Addr, Host: a.Host, TLS: a.Transport == "tls"}, true
+		}
+		n--
+	}
+	return Address{}, false
+}
+
 // Server is the member that the lease counts on.
 func (c *Choice) Server() *routing.Member { return c.Lease.Member }
+
+// Servers gives the names of the servers that the request was offered to, in order.
+func (c *Choice) Servers() []string { return c.offered[:min(c.Tried, maxOffers)] }
+
+// Letter is place 4 of the disposition: what happened to the choice (operations.md 8.4).
+func (c *Choice) Letter() byte {
+	switch {
+	case c.none:
+		return 'X'
+	case c.how == routing.HowPanic:
+		return 'M'
+	case c.how == routing.HowStandby:
+		return 'V'
+	case c.how == routing.HowHeld:
+		return 'H'
+	case c.Tried > 1:
+		return '0' + byte(min(c.Tried, 9))
+	}
+	return '-'
+}
+
+// Answered gives the lease back after a whole answer. A 503 asks for a rest: with Retry-After for that long, without it
+// counts as a failure of the server (section 10, passive; SH-3).
+func (c *Choice) Answered(resp *http1.Head, now time.Time) {
+	m := c.Lease.Member
+	if m == nil || resp.Status != 503 {
+		c.Done(routing.OutcomeOK)
+		return
+	}
+	rest, ok := retryAfter(resp.Value(http1.RetryAfter), now)
+	if !ok {
+		c.Done(routing.OutcomeServerError)
+		return
+	}
+	c.App.Target.Pool.Hold(m.Server, routing.HTTP, rest, now)
+	c.Done(routing.OutcomeOK)
+}
+
+// retryAfter reads seconds or a date (RFC 9110 10.2.3). A number too large is a long rest, which the pool bounds.
+func retryAfter(v []byte, now time.Time) (time.Duration, bool) {
+	if len(v) == 0 {
+		return 0, false
+	}
+	if n, ok := http1.ParseLength(v); ok {
+		return time.Duration(min(n, 1<<20)) * time.Second, true
+	}
+	at, err := time.Parse("Mon, 02 Jan 2006 15:04:05 GMT", string(v))
+	return at.Sub(now), err == nil
+}
 
 // RuleName is the path of the rule that gave the key; empty when none did.
 func (c *Choice) RuleName() string {

@@ -87,14 +87,10 @@ type App struct {
 	Service *Service
 	Connect *Connect
 
-	Obs        *obs.HTTPTarget        // may be nil
-	Keys       *obs.Target            // may be nil
-	Servers    map[uint32]*obs.Server // by server tag; may be nil
-	WebSockets map[uint32]Gauge       // by server tag; may be nil
+	Obs     *obs.HTTPTarget        // may be nil
+	Keys    *obs.Target            // may be nil
+	Servers map[uint32]*obs.Server // by server tag; may be nil
 }
-
-// Gauge counts up and down.
-type Gauge interface{ Add(float64) }
 
 // Service is what services[].http and trust_headers_from say.
 type Service struct {

@@ -30,6 +30,7 @@ var (
 	ErrBusy          = errors.New("httpproxy: no connection to the server is free")
 	ErrDraining      = errors.New("httpproxy: node drains")
 	ErrPanic         = errors.New("httpproxy: internal fault")
+	ErrNoServer      = routing.ErrNoServer
 )
 
 // Status is the only place where an error becomes an HTTP status. 499 is logged and never sent.
@@ -68,7 +69,7 @@ var statuses = [...]struct {
 	{ErrBusy, 503},
 	{ErrDraining, 503},
 	{ErrPanic, 500},
-	{routing.ErrNoServer, 503},
+	{ErrNoServer, 503},
 }
 
 func isTimeout(err error) bool {

@@ -11,9 +11,6 @@ import (
 func (c *Choice) TunnelBegins(now time.Time) {
 	m := c.Lease.Member
 	m.AddLive(routing.WebSockets, 1)
-	if g := c.App.WebSockets[m.Tag]; g != nil {
-		g.Add(1)
-	}
 	if c.Request.HasKey {
 		c.App.Target.Pool.Bind(c.Request.Hash, m.Tag, now)
 	}
@@ -23,9 +20,6 @@ func (c *Choice) TunnelBegins(now time.Time) {
 func (c *Choice) TunnelEnds(now time.Time) {
 	m := c.Lease.Member
 	m.AddLive(routing.WebSockets, -1)
-	if g := c.App.WebSockets[m.Tag]; g != nil {
-		g.Add(-1)
-	}
 	if c.Request.HasKey {
 		c.App.Target.Pool.Unbind(c.Request.Hash, m.Tag, now)
 	}
