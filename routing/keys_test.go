@@ -249,3 +249,27 @@ func TestLiveTellsWhere(t *testing.T) {
 		t.Error("a key that is not live is")
 	}
 }
+
+func TestEachLive(t *testing.T) {
+	r := &Registry{}
+	p := pool(t, r, Config{}, mems(r, 1, 1)...)
+	for i := range 100 {
+		p.Bind(key(i), srv(r, "as1").Tag, timeZero)
+	}
+	seen := map[uint64]bool{}
+	p.EachLive(func(h uint64, k LiveKey) bool {
+		if k.Servers[0] != "as1" || k.Counts[0] != 1 {
+			t.Errorf("%+v", k)
+		}
+		seen[h] = true
+		return true
+	})
+	if len(seen) != 100 {
+		t.Errorf("%d of 100 keys", len(seen))
+	}
+	calls := 0
+	p.EachLive(func(uint64, LiveKey) bool { calls++; return calls < 3 })
+	if calls != 3 {
+		t.Errorf("%d calls after false", calls)
+	}
+}

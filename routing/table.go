@@ -141,10 +141,7 @@ func build(members []Member, h HashSettings) (*Table, error) {
 			return nil, fmt.Errorf("routing: weight of %q must not be negative, is %d", m.Name, m.Weight)
 		}
 		t.byTag[m.Tag] = uint16(i)
-		m.protos = 0
-		for _, a := range m.Addresses {
-			m.protos |= 1 << a.Proto
-		}
+		m.reach()
 	}
 	if err := t.buildRanks(); err != nil {
 		return nil, err
@@ -319,12 +316,43 @@ func (t *Table) Digest() uint64 {
 // the file says. It is how an override changes weights within a generation (operations.md 4.1).
 func (t *Table) WithWeights(override map[string]int) (*Table, error) {
 	members := slices.Clone(t.Members)
+	same := true
 	for i := range members {
 		m := &members[i]
-		m.Weight = m.fileWeight
-		if w, ok := override[m.Name]; ok {
-			m.Weight = w
+		w, ok := override[m.Name]
+		if !ok {
+			w = m.fileWeight
 		}
+		same = same && w == m.Weight
+		m.Weight = w
+	}
+	if same {
+		return t, nil
 	}
 	return build(members, t.hash)
+}
+
+// WithAddresses gives the table with other addresses of the members that find knows: names that were resolved anew.
+// The map of keys is the same, so it is taken over and not built again.
+func (t *Table) WithAddresses(find func(m *Member) []Address) *Table {
+	next := *t
+	next.Members = slices.Clone(t.Members)
+	for i := range next.Members {
+		m := &next.Members[i]
+		if list := find(m); list != nil {
+			m.Addresses = list
+			m.reach()
+		}
+	}
+	return &next
+}
+
+// reach notes which protocols there is an address for. A name that is not resolved yet is no way to the server.
+func (m *Member) reach() {
+	m.protos = 0
+	for _, a := range m.Addresses {
+		if a.Addr.IsValid() {
+			m.protos |= 1 << a.Proto
+		}
+	}
 }

@@ -321,6 +321,31 @@ func TestOverrideOfWeight(t *testing.T) {
 	}
 }
 
+// A name that is not resolved yet: the server keeps its place in the table and gets nothing; when it is known, it gets
+// its own keys, and nobody else's move.
+func TestUnresolvedServer(t *testing.T) {
+	r := &Registry{}
+	m := mems(r, 1, 1, 1)
+	whole := place(t, pool(t, r, Config{}, m...), 3000)
+	known := m[1].Addresses
+	m[1].Addresses = []Address{{Proto: SIP, Transport: "udp", Host: "as2.example.net"}}
+	p := pool(t, r, Config{}, m...)
+	for i, name := range place(t, p, 3000) {
+		if name == "as2" || whole[i] != "as2" && name != whole[i] {
+			t.Fatalf("key %d went to %s, was %s", i, name, whole[i])
+		}
+	}
+	p.SetTable(p.Table().WithAddresses(func(m *Member) []Address {
+		if m.Name == "as2" {
+			return known
+		}
+		return nil
+	}))
+	if !slices.Equal(place(t, p, 3000), whole) {
+		t.Error("resolved, and not the same map")
+	}
+}
+
 func BenchmarkNewTable(b *testing.B) {
 	for _, n := range []int{4, 50} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

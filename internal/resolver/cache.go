@@ -15,6 +15,7 @@ const (
 // cache maps keys to answers. Readers take no lock; writers must be one at a time.
 type cache[K comparable, V any] struct {
 	hash   func(K) uint64
+	within uint64 // chunks it may use, a power of two; 0: all
 	chunks [chunks]atomic.Pointer[chunk[K, V]]
 	size   atomic.Int64
 }
@@ -43,10 +44,19 @@ const (
 	stale         // there was something, and nobody answers now
 )
 
+// chunk gives the place of the chunk that a hash belongs to.
+func (c *cache[K, V]) chunk(h uint64) *atomic.Pointer[chunk[K, V]] {
+	n := c.within
+	if n == 0 {
+		n = chunks
+	}
+	return &c.chunks[h>>10&(n-1)]
+}
+
 // find gives the answer for a key while it is in force; else nil. old is what is there, in force or not.
 func (c *cache[K, V]) find(k K, now time.Time) (a, old *answer[K, V]) {
 	h := c.hash(k)
-	ch := c.chunks[h>>10&(chunks-1)].Load()
+	ch := c.chunk(h).Load()
 	if ch == nil {
 		return nil, nil
 	}
@@ -71,7 +81,7 @@ func (c *cache[K, V]) find(k K, now time.Time) (a, old *answer[K, V]) {
 func (c *cache[K, V]) put(a *answer[K, V], now time.Time) {
 	a.used.Store(now.Unix())
 	h := c.hash(a.key)
-	at := &c.chunks[h>>10&(chunks-1)]
+	at := c.chunk(h)
 	ch := at.Load()
 	if ch == nil {
 		ch = new(chunk[K, V])
