@@ -9,14 +9,13 @@ import (
 
 // F3: what Explain says is what Acquire does, in any state.
 func TestExplainIsTheDecision(t *testing.T) {
-	small := HashSettings{Partitions: 1021, Replicas: 20}
 	rapid.Check(t, func(rt *rapid.T) {
 		r := &Registry{}
 		m := mems(r, 1, 2, 1, 3)
 		for i := range m {
 			m[i].SiteRank = rapid.IntRange(0, 1).Draw(rt, "rank")
 		}
-		tb, err := NewTable(m, small)
+		tb, err := NewTable(m, HashSettings{Partitions: 1021, Replicas: 20})
 		if err != nil {
 			rt.Fatal(err)
 		}

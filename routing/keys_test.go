@@ -141,7 +141,7 @@ func TestDrainKeepsLiveKeys(t *testing.T) {
 		p.Bind(h, s.Tag, timeZero)
 		s.AddLive(Dialogs, 1)
 		p.SetAdmin(s, Drain, "alice", timeZero)
-		idle := ownedBy(p, "as1") + 65521*3 // another key of the same partition
+		idle := ownedBy(p, "as1") + uint64(small.Partitions)*3 // another key of the same partition
 		if n := got(t, p, &Request{Hash: idle, HasKey: true}); n == "as1" {
 			t.Error("a new key went to a draining server")
 		}
@@ -168,7 +168,7 @@ func TestBusyKeepsLiveKeys(t *testing.T) {
 	if n := got(t, p, &Request{Hash: h, HasKey: true}); n != "as1" {
 		t.Errorf("live key to %s", n)
 	}
-	if n := got(t, p, &Request{Hash: h + 65521, HasKey: true}); n != "as2" {
+	if n := got(t, p, &Request{Hash: h + uint64(small.Partitions), HasKey: true}); n != "as2" {
 		t.Errorf("new key to %s", n)
 	}
 }
@@ -187,7 +187,7 @@ func TestNewTableHoldsLiveKeys(t *testing.T) {
 	if n := got(t, p, &Request{Hash: h, HasKey: true}); n != "as1" {
 		t.Errorf("live key to %s", n)
 	}
-	if n := got(t, p, &Request{Hash: h + 65521, HasKey: true}); n != "as2" {
+	if n := got(t, p, &Request{Hash: h + uint64(small.Partitions), HasKey: true}); n != "as2" {
 		t.Errorf("idle key to %s", n)
 	}
 	if p.KeysMoved() != 1 {

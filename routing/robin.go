@@ -7,6 +7,7 @@ import "math"
 // in proportion to weight, so that no neighbour gets two shares.
 func (p *Pool) robin(t *Table, r *Request, d derived, turn drawer) choice {
 	serving := d.rank(r.Proto)
+	n := turn.next() // one turn per choice, however many ranks it asks
 	for i := -1; i < len(t.ranks); i++ {
 		at := i
 		if i < 0 {
@@ -17,19 +18,18 @@ func (p *Pool) robin(t *Table, r *Request, d derived, turn drawer) choice {
 		if at >= len(t.ranks) {
 			continue
 		}
-		if m, how := p.robinOf(t, &t.ranks[at], r, d, turn); m >= 0 {
+		if m, how := p.robinOf(t, &t.ranks[at], r, d, n, turn); m >= 0 {
 			return choice{member: m, how: standing(how, at, d.panic(r.Proto))}
 		}
 	}
 	return choice{err: ErrNoServer}
 }
 
-func (p *Pool) robinOf(t *Table, rt *rankTable, r *Request, d derived, turn drawer) (int, How) {
+func (p *Pool) robinOf(t *Table, rt *rankTable, r *Request, d derived, n uint64, turn drawer) (int, How) {
 	if len(rt.round) == 0 {
 		return -1, 0
 	}
 	panicking := d.panic(r.Proto)
-	n := turn.next()
 	i := rt.round[n%uint64(len(rt.round))]
 	m := &t.Members[i]
 	if p.may(t, m, r, panicking) == mayGet && m.inTurn(n, r.Proto) {
