@@ -18,6 +18,9 @@ type bindShard struct {
 	_ [40]byte // its own cache line
 }
 
+// maxKeys bounds the live keys of one shard: 2,097,152 in all. Keys beyond are not remembered, so the hash decides alone.
+const maxKeys = 1 << 15
+
 // maxHolders is how many servers of one key are remembered; a key that lives on more is rare, and then the one that
 // has kept still longest is forgotten.
 const maxHolders = 3
@@ -93,6 +96,10 @@ func (p *Pool) Bind(hash uint64, tag uint32, now time.Time) {
 	sh.mu.Lock()
 	e, known := sh.live[hash]
 	if !known {
+		if len(sh.live) >= maxKeys {
+			sh.mu.Unlock()
+			return
+		}
 		e.since = now.UnixNano()
 		if sh.live == nil {
 			sh.live = map[uint64]binding{}

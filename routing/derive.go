@@ -31,13 +31,33 @@ func (p *Pool) derive(v *view) derived {
 		}
 		p.shared.mu.Lock()
 	}
-	defer p.shared.mu.Unlock()
+	var moves []SiteMove
+	now := p.cfg.Now() // one reading, so that both protocols change sites together
 	d = p.evaluate(v.Table, nil, func(pr Proto, best int, usable func(int) bool) int {
-		return p.shared.serve(&p.cfg, pr, v.Table, best, usable)
+		from := p.shared.sites[pr]
+		at := p.shared.serve(&p.cfg, pr, v.Table, best, usable, now)
+		if to := v.rankOf(at); from.known && to != from.serving {
+			moves = append(moves, SiteMove{Proto: pr, From: from.serving, To: to, Revert: to < from.serving, At: now})
+		}
+		return at
 	})
 	d |= derived(epoch) << epochShift
 	v.derived.Store(uint64(d))
+	p.shared.mu.Unlock()
+	if f := p.cfg.OnSite; f != nil {
+		for _, m := range moves {
+			f(m)
+		}
+	}
 	return d
+}
+
+// SiteMove says that the traffic of a protocol goes to another site rank.
+type SiteMove struct {
+	Proto    Proto
+	From, To int  // ranks
+	Revert   bool // back to a lower rank; else the old one had no usable server
+	At       time.Time
 }
 
 // assume is derive for explain: with servers taken for down, and without a trace left.
@@ -100,7 +120,7 @@ func (p *Pool) anyUsable(t *Table, rt *rankTable, pr Proto, down []uint32) bool 
 }
 
 // serve decides which rank carries the traffic, with the memory that a revert hold needs. s.mu is held.
-func (s *shared) serve(c *Config, pr Proto, t *Table, best int, usable func(int) bool) int {
+func (s *shared) serve(c *Config, pr Proto, t *Table, best int, usable func(int) bool, now time.Time) int {
 	st := &s.sites[pr]
 	cur := t.rankIndex(st.serving)
 	if !st.known || cur < 0 || best >= cur || !usable(cur) {
@@ -110,7 +130,6 @@ func (s *shared) serve(c *Config, pr Proto, t *Table, best int, usable func(int)
 	if c.RevertManual {
 		return cur
 	}
-	now := c.Now()
 	if st.better.IsZero() {
 		st.better = now
 	}
@@ -153,10 +172,11 @@ func (p *Pool) UsableRatio() float64 {
 
 // Usable says whether a member may get new traffic by all protocols in use that it has an address for.
 func (p *Pool) Usable(m *Member) bool {
-	if m.admin.Load() != uint32(Ready) {
-		return false
+	reached := false
+	for pr := range numProtos {
+		reached = reached || m.has(pr) && p.inUse(pr)
 	}
-	return p.all(m).health() <= Up
+	return reached && m.admin.Load() == uint32(Ready) && p.all(m).health() <= Up
 }
 
 // word is the health that decides for a protocol: the scope says whose.
@@ -167,11 +187,17 @@ func (p *Pool) word(m *Member, pr Proto) word {
 	return p.all(m)
 }
 
-// all joins the words of the addresses in use.
+// all joins the words of the addresses in use. One whose name is not resolved is as good as down.
 func (p *Pool) all(m *Member) word {
 	w, first := word(Up), true
 	for pr := range numProtos {
-		if !m.has(pr) || !p.inUse(pr) {
+		if !p.inUse(pr) {
+			continue
+		}
+		if m.lost&(1<<pr) != 0 {
+			return word(Down)
+		}
+		if !m.has(pr) {
 			continue
 		}
 		if first {

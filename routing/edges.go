@@ -12,11 +12,11 @@ const (
 	maxRest = 300 * time.Second
 )
 
-// SetHealth is what probes found out. Up ends an ejection and forgets a refused connect; whoever calls has counted the
-// hits and misses. cause is for people: "503×4", "timeout".
+// SetHealth is what probes found out. All but Down ends an ejection and forgets a refused connect; whoever calls has
+// counted the hits and misses. Unknown is for a server whose address has changed. cause is for people: "503×4", "timeout".
 func (p *Pool) SetHealth(s *Server, pr Proto, h Health, cause string, now time.Time) {
 	p.change(s, pr, cause, EjectProbes, now, func(w word) word {
-		if h == Up || h == Busy {
+		if h != Down {
 			w &^= ejected | refused
 			s.failures[pr].Store(0)
 		}

@@ -273,3 +273,20 @@ func TestEachLive(t *testing.T) {
 		t.Errorf("%d calls after false", calls)
 	}
 }
+
+func TestLiveKeysAreBounded(t *testing.T) {
+	r := &Registry{}
+	p := pool(t, r, Config{}, mems(r, 1)...)
+	for i := range uint64(maxKeys + 10) { // all in one shard
+		p.Bind(i, srv(r, "as1").Tag, timeZero)
+	}
+	if p.LiveKeys() != maxKeys || srv(r, "as1").LiveKeys() != maxKeys {
+		t.Errorf("%d live keys", p.LiveKeys())
+	}
+	for i := range uint64(maxKeys + 10) {
+		p.Unbind(i, srv(r, "as1").Tag, timeZero)
+	}
+	if p.LiveKeys() != 0 || srv(r, "as1").LiveKeys() != 0 {
+		t.Errorf("%d live keys are left", p.LiveKeys())
+	}
+}

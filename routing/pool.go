@@ -49,6 +49,8 @@ type Config struct {
 	OnChange func(Change)
 	// OnSuspect is told the first failure in a row and each refused connect: a burst of probes is due. The same rules.
 	OnSuspect func(s *Server, p Proto)
+	// OnSite is told that the traffic goes to another site rank. The same rules.
+	OnSite func(SiteMove)
 	// Now is the clock of edges; nil: time.Now.
 	Now func() time.Time
 }

@@ -358,8 +358,12 @@ func TestRevertHold(t *testing.T) {
 		r := &Registry{}
 		m := mems(r, 1, 1)
 		m[1].SiteRank = 1
-		p := pool(t, r, Config{RevertHold: time.Minute}, m...)
+		var moves []SiteMove
+		p := pool(t, r, Config{RevertHold: time.Minute, OnSite: func(m SiteMove) { moves = append(moves, m) }}, m...)
 		at := func() string { return got(t, p, &Request{Hash: 1, HasKey: true}) }
+		if at() != "as1" {
+			t.Fatal("the primary does not serve")
+		}
 		p.SetHealth(srv(r, "as1"), SIP, Down, "timeout", time.Now())
 		if at() != "as2" {
 			t.Fatal("standby does not serve")
@@ -377,6 +381,9 @@ func TestRevertHold(t *testing.T) {
 		p.Tick(time.Now())
 		if at() != "as1" {
 			t.Error("did not come back after the hold")
+		}
+		if len(moves) != 4 || moves[0].To != 1 || moves[0].Revert || moves[2].To != 0 || !moves[2].Revert || !moves[2].At.Equal(moves[3].At) {
+			t.Errorf("moves %+v: want one there and one back, of both protocols at once", moves)
 		}
 	})
 }

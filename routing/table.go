@@ -28,6 +28,7 @@ type Member struct {
 	Addresses     []Address
 
 	protos     uint8 // bit 1<<p: has an address for p
+	lost       uint8 // bit 1<<p: has one whose name is not resolved
 	fileWeight int   // what the file says, also when an override hides it
 }
 
@@ -349,10 +350,13 @@ func (t *Table) WithAddresses(find func(m *Member) []Address) *Table {
 
 // reach notes which protocols there is an address for. A name that is not resolved yet is no way to the server.
 func (m *Member) reach() {
-	m.protos = 0
+	m.protos, m.lost = 0, 0
 	for _, a := range m.Addresses {
 		if a.Addr.IsValid() {
 			m.protos |= 1 << a.Proto
+		} else {
+			m.lost |= 1 << a.Proto
 		}
 	}
+	m.lost &^= m.protos
 }

@@ -351,6 +351,14 @@ func TestUnresolvedServer(t *testing.T) {
 			t.Fatalf("key %d went to %s, was %s", i, name, whole[i])
 		}
 	}
+	if p.Usable(p.Table().ByName("as2")) {
+		t.Error("it is usable without an address")
+	}
+	m[1].Addresses = []Address{known[1], {Proto: SIP, Transport: "udp", Host: "as2.example.net"}}
+	half := pool(t, r, Config{}, m...)
+	if n := got(t, half, &Request{Proto: HTTP, Hash: ownedBy(half, "as2"), HasKey: true}); n == "as2" {
+		t.Error("scope server: its page goes where its call cannot")
+	}
 	p.SetTable(p.Table().WithAddresses(func(m *Member) []Address {
 		if m.Name == "as2" {
 			return known

@@ -78,17 +78,31 @@ type wire struct {
 	from   netip.AddrPort                 // source of the answers; zero: the address asked
 	asked  []time.Time
 	reqs   [][]byte
+
+	bySocket func(socket string, req []byte) []byte // instead of reply, when set
+}
+
+func (w *wire) set(f func(socket string, req []byte) []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.bySocket = f
 }
 
 func (w *wire) SentBy(string) string { return "192.0.2.1:5060" }
 
-func (w *wire) SendProbe(_ string, to netip.AddrPort, b []byte) error {
+func (w *wire) SendProbe(socket string, to netip.AddrPort, b []byte) error {
 	w.mu.Lock()
 	w.asked = append(w.asked, time.Now())
 	w.reqs = append(w.reqs, bytes.Clone(b))
-	n := len(w.asked)
+	n, f := len(w.asked), w.bySocket
 	w.mu.Unlock()
-	if r := w.reply(n, b); r != nil {
+	var r []byte
+	if f != nil {
+		r = f(socket, b)
+	} else {
+		r = w.reply(n, b)
+	}
+	if r != nil {
 		from := w.from
 		if !from.IsValid() {
 			from = to

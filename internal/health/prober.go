@@ -92,7 +92,11 @@ func (p *Prober) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-p.changed:
-			for _, pr := range p.reconcile(&number) {
+			begin, moved := p.reconcile(&number)
+			for _, c := range moved {
+				c.Pool.SetHealth(c.Server, c.Address.Proto, routing.Unknown, "address changed", time.Now())
+			}
+			for _, pr := range begin {
 				pctx, stop := context.WithCancel(ctx)
 				pr.stop = stop
 				wg.Go(func() {
@@ -104,8 +108,9 @@ func (p *Prober) Run(ctx context.Context) error {
 	}
 }
 
-// reconcile ends what is no longer wanted and gives what is new.
-func (p *Prober) reconcile(number *uint32) (begin []*probe) {
+// reconcile ends what is no longer wanted and gives what is new, and those checks among it whose server has moved to
+// another address: what was found out at the old one says nothing.
+func (p *Prober) reconcile(number *uint32) (begin []*probe, moved []*Check) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	keep := make(map[key]*probe, len(p.want))
@@ -120,7 +125,9 @@ func (p *Prober) reconcile(number *uint32) (begin []*probe) {
 			*number++
 			pr = &probe{nudge: make(chan struct{}, 1), number: *number}
 			pr.last = Status{Pool: k.pool, Server: k.server, Proto: k.proto, Socket: k.socket, Address: k.address, Text: "not asked yet"}
-			if h := c.Server.Health(k.proto); h != routing.Unknown {
+			if p.hasMoved(k) {
+				moved = append(moved, c)
+			} else if h := c.Server.Health(k.proto); h != routing.Unknown {
 				pr.state, pr.track.state = h, h
 			}
 			begin = append(begin, pr)
@@ -134,7 +141,21 @@ func (p *Prober) reconcile(number *uint32) (begin []*probe) {
 		}
 	}
 	p.probes = keep
-	return begin
+	return begin, moved
+}
+
+// hasMoved says that the server's protocol was watched, and at other addresses only. p.mu is held.
+func (p *Prober) hasMoved(k key) bool {
+	watched := false
+	for old := range p.probes {
+		if old.pool == k.pool && old.server == k.server && old.proto == k.proto {
+			if old.transport == k.transport && old.address == k.address {
+				return false
+			}
+			watched = true
+		}
+	}
+	return watched
 }
 
 // watch is the goroutine of one check.

@@ -350,6 +350,58 @@ func TestSwapKeepsCounts(t *testing.T) {
 	})
 }
 
+// A server that has moved to another address is unknown again: what was found out at the old one says nothing.
+func TestMovedServer(t *testing.T) {
+	watch(t, func(_ int, req []byte) []byte {
+		if bytes.Contains(req, []byte("192.0.2.8")) {
+			return answer(req, "200 OK", "")
+		}
+		return nil
+	}, nil, func(s *scene) {
+		time.Sleep(13 * time.Second)
+		synctest.Wait()
+		if s.server.Health(routing.SIP) != routing.Down {
+			t.Fatal("not down")
+		}
+		s.prober.Swap([]Check{{Pool: s.pool, Server: s.server, Socket: "udp", Address: routing.Address{
+			Proto: routing.SIP, Transport: "udp", Addr: netip.MustParseAddrPort("192.0.2.8:5060")}}})
+		synctest.Wait()
+		if got := s.edges(); !slices.Equal(got, []string{"down", "unknown", "up"}) {
+			t.Errorf("edges %v", got)
+		}
+	})
+}
+
+// Of two sockets the worse one decides; when its check ends, the other one speaks for the server.
+func TestTwoSockets(t *testing.T) {
+	watch(t, func(_ int, req []byte) []byte { return nil }, nil, func(s *scene) {
+		time.Sleep(13 * time.Second)
+		synctest.Wait()
+		addr := routing.Address{Proto: routing.SIP, Transport: "udp", Addr: serverAddr}
+		one := Check{Pool: s.pool, Server: s.server, Socket: "udp", Address: addr}
+		two := one
+		two.Socket = "udp2"
+		s.wire.set(func(socket string, req []byte) []byte {
+			if socket == "udp" {
+				return nil
+			}
+			return answer(req, "200 OK", "")
+		})
+		s.prober.Swap([]Check{one, two})
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if s.server.Health(routing.SIP) != routing.Down {
+			t.Error("one socket hears nothing, and the server is up")
+		}
+		s.prober.Swap([]Check{two})
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if s.server.Health(routing.SIP) != routing.Up {
+			t.Error("the check that missed is gone, and the server stays down")
+		}
+	})
+}
+
 // Jitter spreads the probes of many nodes, within its share of the interval.
 func TestJitter(t *testing.T) {
 	watch(t, status("200 OK", ""), func(c *Check, _ *Config) { c.Jitter = 20 }, func(s *scene) {

@@ -36,7 +36,7 @@ func (t *tracker) observe(o outcome, s Settings, now seen) (edge bool, why strin
 		t.state, t.hits = routing.Down, 0 // traffic took it out: rise hits bring it back, not the one at hand alone
 	}
 	if o.result == OK || o.result == Busy {
-		return t.hit(o, s)
+		return t.hit(o, s, now)
 	}
 	t.hits = 0
 	t.misses++
@@ -48,7 +48,7 @@ func (t *tracker) observe(o outcome, s Settings, now seen) (edge bool, why strin
 	return edge, fmt.Sprintf("miss %d, down after %d", t.misses, s.Fall)
 }
 
-func (t *tracker) hit(o outcome, s Settings) (edge bool, why string) {
+func (t *tracker) hit(o outcome, s Settings, now seen) (edge bool, why string) {
 	t.misses = 0
 	t.hits++
 	want := routing.Up
@@ -58,7 +58,8 @@ func (t *tracker) hit(o outcome, s Settings) (edge bool, why string) {
 	if t.state == routing.Down && t.hits < s.Rise {
 		return false, fmt.Sprintf("hit %d of %d", t.hits, s.Rise)
 	}
-	edge = t.state != want
+	// A server that is down though this check has had its hits: another socket's check may have ended meanwhile.
+	edge = t.state != want || now.health == routing.Down && t.hits >= s.Rise
 	t.state = want
 	return edge, "hit"
 }
