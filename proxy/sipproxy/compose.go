@@ -203,37 +203,57 @@ func usesOutbound(m *sip.Msg) bool {
 // editTrust takes off what strangers must not say, and tells the server key and token (dcr.md 5.6, SS-3). A server's own
 // fields of tell_server never leave.
 func (w *worker) editTrust(r *request, d *decision) {
-	t := d.t
-	if t == nil {
+	if d.t == nil {
 		return
 	}
+	key, token := w.tells(r, d)
+	w.takeOff(r, d.t, key, token)
 	e := &w.edits
+	if key {
+		w.value = appendParamChars(w.value[:0], d.key)
+		e.Set(d.t.Target.TellKey, w.value)
+	}
+	if token {
+		tok := proxy.Token{HasServer: true, App: d.t.Target.Tag, Server: d.s.tag, Hash: d.hash, HasKey: d.hasKey, Pinned: d.pinned}
+		w.value = w.codec.AppendToken(w.value[:0], r.g.secrets, proxy.UseRecordRoute, &tok)
+		e.Set(d.t.Target.TellToken, w.value)
+	}
+}
+
+// tells says which fields of tell_server the request gets.
+func (w *worker) tells(r *request, d *decision) (key, token bool) {
+	t := d.t.Target
+	if d.verb != doServer {
+		return false, false
+	}
+	if t.TellKey != "" && d.key == nil && d.by == "memory" && r.initial() {
+		d.key = w.keyFor(r, d.t, nil).Bytes // a copy says what the first one said
+	}
+	return t.TellKey != "" && d.key != nil, t.TellToken != ""
+}
+
+// takeOff removes guarded fields, but for those that get a value of ours: Set puts that in their place.
+func (w *worker) takeOff(r *request, t *target, key, token bool) {
 	told := t.Target.TellKey != "" || t.Target.TellToken != ""
 	trusted := r.trusts(t)
-	if !trusted || told {
-		for i := range r.m.Fields {
-			f := &r.m.Fields[i]
-			if !trusted && t.guarded(r.m, f) || told && t.told(r.m.Bytes(f.Name)) {
-				e.RemoveName(string(r.m.Bytes(f.Name)))
-			}
-		}
-	}
-	if !told || d.verb != doServer {
+	if trusted && !told {
 		return
 	}
-	if name := t.Target.TellKey; name != "" {
-		if d.key == nil && d.by == "memory" && r.initial() {
-			d.key = w.keyFor(r, t, nil).Bytes // a copy says what the first one said
+	for i := range r.m.Fields {
+		f := &r.m.Fields[i]
+		name := r.m.Bytes(f.Name)
+		switch {
+		case told && sip.EqualFold(name, t.Target.TellKey):
+			if !key {
+				w.edits.RemoveName(t.Target.TellKey)
+			}
+		case told && sip.EqualFold(name, t.Target.TellToken):
+			if !token {
+				w.edits.RemoveName(t.Target.TellToken)
+			}
+		case !trusted && t.guarded(r.m, f):
+			w.edits.RemoveName(string(name))
 		}
-		if d.key != nil {
-			w.value = appendParamChars(w.value[:0], d.key)
-			e.Set(name, w.value)
-		}
-	}
-	if name := t.Target.TellToken; name != "" {
-		tok := proxy.Token{HasServer: true, App: t.Target.Tag, Server: d.s.tag, Hash: d.hash, HasKey: d.hasKey, Pinned: d.pinned}
-		w.value = w.codec.AppendToken(w.value[:0], r.g.secrets, proxy.UseRecordRoute, &tok)
-		e.Set(name, w.value)
 	}
 }
 
