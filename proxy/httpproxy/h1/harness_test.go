@@ -57,7 +57,7 @@ func newRig(t testing.TB, servers []string, opts ...option) *rig {
 		members = append(members, routing.Member{Server: reg.Server("web", name), Weight: 100,
 			Addresses: []routing.Address{{Proto: routing.HTTP, Transport: "tcp", Addr: addr, Host: a}}})
 	}
-	table, err := routing.NewTable(members, routing.DefaultHash)
+	table, err := routing.NewTable(members, routing.HashSettings{Partitions: 1009, Replicas: 40, Load: 1.25})
 	if err != nil {
 		t.Fatal(err)
 	}
