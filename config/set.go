@@ -197,7 +197,7 @@ func (e *editor) replace(text string) error {
 
 // offset gives the octet at a place of the text.
 func (e *editor) offset(line, col int) int {
-	at := 0
+	at := len(e.text) - len(strings.TrimPrefix(e.text, "\ufeff"))
 	for ; line > 1; line-- {
 		at += strings.IndexByte(e.text[at:], '\n') + 1
 	}

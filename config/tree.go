@@ -207,6 +207,8 @@ func badBytes(data []byte) (line, col int, text string) {
 			return line, col, fmt.Sprintf("not UTF-8: octet 0x%02x", data[i])
 		case c < 0x20 && c != '\t' && c != '\n' && c != '\r', c == 0x7f:
 			return line, col, fmt.Sprintf("control character 0x%02x", c)
+		case c == '\r' && !bytes.HasPrefix(data[i+n:], []byte("\n")), c == 0x85, c == 0x2028, c == 0x2029:
+			return line, col, fmt.Sprintf("line end U+%04X; lines end in a line feed", c) // editors and YAML would count lines apart
 		case c == '\n':
 			line, col = line+1, 0
 		case c == 0xfeff && i == 0:
