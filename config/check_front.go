@@ -76,7 +76,7 @@ func (c *checker) listeners() {
 func (c *checker) listenerKeys(l *Listener, at string) {
 	for _, f := range keysOf[Listener]() {
 		fit := fits[f]
-		if fit == nil || fit(l) || !c.has(at+"."+f) {
+		if fit == nil || fit(l) || !c.has(at+"."+f) || c.failed(at+"."+f) {
 			continue
 		}
 		c.keyError(at+"."+f, fmt.Sprintf("listener %q: %s has no meaning with %s over %s", l.Name, f, l.Protocol, l.Transport))
