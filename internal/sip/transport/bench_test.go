@@ -45,7 +45,7 @@ func (l *load) round(t testing.TB, dst netip.AddrPort, msgs [][]byte) {
 	for _, m := range msgs {
 		l.send.add(dst, m, l.in)
 	}
-	l.send.flush(l.in)
+	l.send.flush()
 	_ = l.recv.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	for left := len(msgs); left > 0; left -= l.recv.got {
 		if err := l.recv.rc.Read(l.recv.recv); err != nil {

@@ -43,7 +43,7 @@ func (o *Out) Datagram(l *Listener, dst netip.AddrPort, b []byte) {
 // Flush sends the gathered datagrams.
 func (o *Out) Flush() {
 	for _, sb := range o.batches {
-		sb.flush(o.in)
+		sb.flush()
 	}
 }
 

@@ -15,7 +15,6 @@ type sendBatch struct {
 	ep   *endpoint
 	sock *udpSocket
 	send func(fd uintptr) bool // made once
-	in   *Inbox                // the worker, while flush runs
 
 	n     int
 	used  int
@@ -24,6 +23,8 @@ type sendBatch struct {
 	iovs  [batch]unix.Iovec
 	names [batch]unix.RawSockaddrInet6
 	ctl   []byte // batch × ctlOctets on wildcard sockets
+
+	groups groups
 }
 
 func newSendBatch(ep *endpoint, s *udpSocket) *sendBatch {
@@ -38,6 +39,9 @@ func newSendBatch(ep *endpoint, s *udpSocket) *sendBatch {
 		h.SetIovlen(1)
 	}
 	b.send = b.write
+	if !s.segments {
+		b.groups.refused = segmentRefused
+	}
 	return b
 }
 
@@ -47,7 +51,7 @@ func (b *sendBatch) add(dst netip.AddrPort, msg []byte, in *Inbox) bool {
 		return false
 	}
 	if b.n == batch || b.used+len(msg) > len(b.buf) {
-		b.flush(in)
+		b.flush()
 	}
 	n := putAddr(&b.names[b.n], dst, b.sock.v6)
 	if n == 0 {
@@ -70,11 +74,10 @@ func (b *sendBatch) add(dst netip.AddrPort, msg []byte, in *Inbox) bool {
 	return true
 }
 
-func (b *sendBatch) flush(in *Inbox) {
+func (b *sendBatch) flush() {
 	if b.n == 0 {
 		return
 	}
-	b.in = in
 	if err := b.sock.rc.Write(b.send); err != nil { // the socket is closed
 		b.ep.counters.NotSent.Add(uint64(b.n))
 	}
@@ -84,30 +87,74 @@ func (b *sendBatch) flush(in *Inbox) {
 // write sends the batch with as few calls as the kernel allows, and never waits: what the socket's buffer does not take
 // is dropped and counted, as a network would.
 func (b *sendBatch) write(fd uintptr) bool {
-	errs := 0
-	for at := 0; at < b.n; {
-		n, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&b.hdrs[at])), uintptr(b.n-at), unix.MSG_DONTWAIT, 0, 0)
-		switch {
-		case errno == 0:
-			if at += int(n); at < b.n {
-				b.sock.drainErrors(int(fd)) // sendmmsg stopped at an error, and has taken it off the socket untold
+	if b.groups.divide(b) {
+		b.sendGroups(fd)
+	} else {
+		b.sendEach(fd, 0, b.n)
+	}
+	return true
+}
+
+// sendGroups sends group by group; one that the kernel does not take goes apart.
+func (b *sendBatch) sendGroups(fd uintptr) {
+	g := &b.groups
+	for at := 0; at < g.n; {
+		n, errno := b.call(fd, g.hdrs[at:g.n])
+		at += n
+		if errno == 0 {
+			continue
+		}
+		if g.count[at] > 1 && errno != unix.EAGAIN && !unreachable(errno) {
+			g.refused++
+		}
+		for i := range b.n {
+			if int(g.of[i]) == at {
+				b.sendEach(fd, i, i+1)
 			}
-			errs = 0
-		case errno == unix.EINTR:
-		case errno == unix.EAGAIN || errno == unix.ENOBUFS:
-			b.ep.counters.NotSent.Add(uint64(b.n - at))
-			return true
-		case isPending(errno) && errs < maxErrors:
-			// Most likely an ICMP error about an earlier destination; reading it off the queue lets this one go.
-			errs++
-			b.sock.drainErrors(int(fd))
+		}
+		at++
+	}
+}
+
+// sendEach sends some datagrams of the batch as they are.
+func (b *sendBatch) sendEach(fd uintptr, at, end int) {
+	for at < end {
+		n, errno := b.call(fd, b.hdrs[at:end])
+		at += n
+		switch errno {
+		case 0:
+		case unix.EAGAIN:
+			b.ep.counters.NotSent.Add(uint64(end - at))
+			return
 		default:
 			b.failed(at, errno)
 			at++
-			errs = 0
 		}
 	}
-	return true
+}
+
+// call sends from the start of hdrs and gives how many went and why no more. An error that belongs to an earlier
+// datagram (ICMP errors of any destination come back from the next call) is taken off the socket, and the call repeated.
+func (b *sendBatch) call(fd uintptr, hdrs []mmsghdr) (sent int, errno unix.Errno) {
+	for range maxErrors {
+		var n uintptr
+		n, _, errno = unix.RawSyscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&hdrs[0])), uintptr(len(hdrs)), unix.MSG_DONTWAIT, 0, 0)
+		switch {
+		case errno == 0:
+			if int(n) < len(hdrs) {
+				b.sock.drainErrors(int(fd)) // it stopped at an error, and has taken that off the socket untold
+			}
+			return int(n), 0
+		case errno == unix.EAGAIN || errno == unix.ENOBUFS:
+			return 0, unix.EAGAIN
+		case errno == unix.EINTR:
+		case isPending(errno):
+			b.sock.drainErrors(int(fd))
+		default:
+			return 0, errno
+		}
+	}
+	return 0, errno
 }
 
 // failed reports that the datagram at a place of the batch cannot be sent at all (SX-15).

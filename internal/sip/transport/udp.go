@@ -31,13 +31,14 @@ type mmsghdr struct {
 // udpSocket is one socket of a UDP endpoint and what it needs to read a batch. Exactly one goroutine reads it: the worker
 // whose home it is, or its own reader. Memory of the datagrams is touched by the kernel page by page, as they need it.
 type udpSocket struct {
-	ep    *endpoint
-	hub   *Hub
-	index int // among the sockets of the endpoint
-	conn  *net.UDPConn
-	rc    syscall.RawConn
-	recv  func(fd uintptr) bool // made once: a closure per call would allocate
-	v6    bool                  // the socket's family
+	ep       *endpoint
+	hub      *Hub
+	index    int // among the sockets of the endpoint
+	conn     *net.UDPConn
+	rc       syscall.RawConn
+	recv     func(fd uintptr) bool // made once: a closure per call would allocate
+	v6       bool                  // the socket's family
+	segments bool                  // the kernel cuts one piece into datagrams (UDP_SEGMENT)
 
 	// Owned by the reading goroutine.
 	reader  *Inbox // the worker that reads, nil for a reader of its own
@@ -79,6 +80,8 @@ func newUDPSocket(ep *endpoint, index int, conn *net.UDPConn) (*udpSocket, error
 
 // options asks for ICMP errors (SX-15) and, on a wildcard socket, for the address that each datagram came to (SX-2).
 func (s *udpSocket) options(fd int) error {
+	_, err := unix.GetsockoptInt(fd, unix.SOL_UDP, unix.UDP_SEGMENT)
+	s.segments = err == nil
 	if s.v6 {
 		err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1)
 		if s.ctl != nil {
@@ -86,7 +89,7 @@ func (s *udpSocket) options(fd int) error {
 		}
 		return err
 	}
-	err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVERR, 1)
+	err = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVERR, 1)
 	if s.ctl != nil {
 		err = errors.Join(err, unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_PKTINFO, 1))
 	}
