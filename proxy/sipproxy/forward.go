@@ -326,8 +326,12 @@ func (w *worker) transmit(r *request, d *decision, p *pending, b []byte) error {
 		return errNoWay // never to a listener of our own (SV-4)
 	}
 	flow, err := w.port.Out.ToServer(d.out.Listener, d.kind, d.addr, w.serverName(d), affinity(r.id.callID), b)
-	if p != nil {
+	if p != nil && flow != 0 {
 		p.flow = flow
+		if flow != w.lastFlow {
+			w.lastFlow = flow
+			w.flows[flow] = struct{}{}
+		}
 	}
 	return err
 }

@@ -235,9 +235,10 @@ func (w *worker) ownRequest(r *request, q *pending, server uint32, method string
 // flowLost is a connection that closed, or that could not be opened: what waits for its first response there goes on
 // (9.3).
 func (w *worker) flowLost(ev *transport.Event, failed bool) {
-	if ev.Flow == 0 {
-		return
+	if _, ours := w.flows[ev.Flow]; !ours {
+		return // a client's: nothing waits there
 	}
+	delete(w.flows, ev.Flow)
 	outcome := routing.OutcomeTimeout
 	if dial := refusedDial(ev.Err); dial {
 		outcome = routing.OutcomeRefused
@@ -316,6 +317,10 @@ func (w *worker) unreachable(ev *transport.Event) {
 		return
 	}
 	to := fold(ev.Remote)
+	if w.lastGone.addr == to && w.lastGone.at.Equal(w.now) {
+		return // one look through the pending ones per batch
+	}
+	w.lastGone.addr, w.lastGone.at = to, w.now
 	if s := g.udp[to]; s != nil {
 		s.pool.Pool.Report(s.state, routing.SIP, routing.OutcomeRefused)
 	}

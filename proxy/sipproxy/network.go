@@ -42,3 +42,8 @@ type Names interface {
 
 // addrPort is short for what is in every signature.
 type addrPort = netip.AddrPort
+
+var (
+	_ Inbox  = (*transport.Inbox)(nil)
+	_ Sender = (*transport.Out)(nil)
+)

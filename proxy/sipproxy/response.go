@@ -20,7 +20,8 @@ type reply struct {
 	text   []byte // method of CSeq
 	class  class
 	method int
-	status int // what the client gets: 503 may become 500
+	status int    // what the client gets: 503 may become 500
+	slot   uint32 // its transaction in memory; 0: not known
 }
 
 // response goes by Via alone (ST-8): the top one must be ours, its branch made here for the requester that the next one
@@ -53,6 +54,7 @@ func (w *worker) response(g *state, l *listener, in *transport.Inbound, bad *sip
 	p.hop = h
 	_, p.text, _ = sip.ParseCSeq(m.Value(sip.CSeq))
 	p.class, p.method, p.status = classOf(p.text), obs.SIPMethod(p.text), m.Status
+	p.slot = w.mem.find(methodKey(p.b.d, p.text))
 	if !w.answered(&p) {
 		return
 	}
@@ -73,8 +75,8 @@ func (w *worker) back(p *reply) {
 	}
 	w.out = e.Append(w.out[:0])
 	w.toRequester(p.g, &p.b, p.hop, w.out)
-	if slot := w.mem.find(methodKey(p.b.d, p.text)); slot != 0 {
-		w.keepFinal(p, slot, w.out)
+	if p.slot != 0 && p.m.Status >= 200 {
+		w.keepFinal(p, p.slot, w.out)
 	}
 }
 
@@ -119,9 +121,11 @@ func (g *state) any(k transport.Kind, h hop) *listener {
 
 // answered tells memory, health, hints and log of a response. False: it does not go to the requester.
 func (w *worker) answered(p *reply) bool {
-	slot := w.mem.find(methodKey(p.b.d, p.text))
+	slot := p.slot
 	if slot == 0 {
-		p.status = unseen503(p.m.Status)
+		if p.m.Status == 503 && p.b.server != 0 && w.anyUsable(p.g) {
+			p.status = 500 // SH-3, as far as it can be told without memory
+		}
 		return true
 	}
 	e := w.mem.at(slot)
@@ -148,14 +152,6 @@ func (w *worker) answered(p *reply) bool {
 	}
 	w.finished(p, slot, e, q)
 	return true
-}
-
-// unseen503 is SH-3 without memory: a 503 never goes upstream.
-func unseen503(status int) int {
-	if status == 503 {
-		return 500
-	}
-	return status
 }
 
 // status503 is SH-3: 503 goes upstream only when every server of the pool is out.

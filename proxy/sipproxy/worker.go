@@ -39,17 +39,23 @@ type worker struct {
 	found *listener
 	gen   *state
 
-	mem     *memory
-	hints   *hints
-	arena   *arena
-	open    pendings
-	alarms  alarms
-	silence queue // INVITEs that wait for their first response
-	lines   lines
-	parking parking
-	noTCP   map[hop]time.Time // servers that refused TCP for a large request (SX-9)
-	sample  uint32
-	ifDown  []Assumption // what an explanation asks besides
+	mem      *memory
+	hints    *hints
+	arena    *arena
+	open     pendings
+	alarms   alarms
+	silence  queue // INVITEs that wait for their first response
+	lines    lines
+	parking  parking
+	flows    map[uint64]struct{} // connections towards servers that requests went into
+	lastFlow uint64
+	lastGone struct {
+		addr addrPort
+		at   time.Time
+	}
+	noTCP  map[hop]time.Time // servers that refused TCP for a large request (SX-9)
+	sample uint32
+	ifDown []Assumption // what an explanation asks besides
 
 	openNow  atomic.Int64
 	dropped  atomic.Uint64
@@ -63,7 +69,7 @@ func newWorker(p *Proxy, id int) *worker {
 	w := &worker{
 		p: p, id: id, port: p.cfg.Ports[id],
 		mem: newMemory(max(1, p.cfg.Entries/n)), hints: newHints(max(1, p.cfg.Hints/n)),
-		arena: newArena(p.cfg.Arena / n), noTCP: map[hop]time.Time{},
+		arena: newArena(p.cfg.Arena / n), noTCP: map[hop]time.Time{}, flows: map[uint64]struct{}{},
 	}
 	w.lines.left = p.cfg.Records / n
 	w.parking.init(max(1, p.cfg.Parked/n), parkedOctets/n)
