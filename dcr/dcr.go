@@ -1,6 +1,16 @@
 // Package dcr is the language of data-centric rules: an XML file in, the key of a request out, and the steps that led to
-// it (dcr.md). A rule file is read and checked whole, compiled once into instructions with two jumps, and evaluated on
-// the received bytes without allocating.
+// it (dcr.md).
+//
+// The way of one file: it is recoded to UTF-8, read by etree with the places of everything beside it, held against the
+// grammar, looked through for what is allowed and probably not meant, and flattened into instructions with two jumps.
+// All findings come back at once; a file that compiled can't fail when it runs.
+//
+// The way of one request: a proxy hands over its index of the received bytes (Message); one pass marks which header
+// fields the rules ask for; the instructions run, each a condition and a variable; the value of the last one that held
+// is the key, a piece of the received bytes or of the worker's Scratch. With a Trace the same run tells every step.
+//
+// The package computes. It never waits (an ENUM answer that is missing ends the run with NeedNumber, and the caller
+// comes again), starts no goroutine, and keeps nothing of a request.
 package dcr
 
 import (

@@ -122,7 +122,7 @@ func (e *run) match(in *instr) bool {
 	group, h := m.match(subject, s)
 	if h != matched {
 		if h == limited {
-			s.limits++
+			s.limits.Steps++
 		}
 		return false
 	}
@@ -227,7 +227,7 @@ func (e *run) groupPart(p part) ([]byte, state) {
 		return e.uriPart(e.s.group, &u, nil, p)
 	}
 	left := 1
-	return e.walkList(e.s.group, p, false, &left)
+	return e.walkList(e.s.group, p, true, &left)
 }
 
 // headValue is the first field of a name, unfolded.
@@ -256,9 +256,13 @@ func (e *run) walkFields(item uint16, p part) ([]byte, state) {
 	}
 	single := e.p.heads.items[item].id.Single()
 	left := maxWalk
-	for i := int(s.heads[item].field); i < len(s.Req.Fields) && left > 0; i++ {
+	for i := int(s.heads[item].field); i < len(s.Req.Fields); i++ {
 		if s.slots[i] != item+1 {
 			continue
+		}
+		if left == 0 {
+			s.limits.List++
+			return nil, null
 		}
 		if val, st := e.walkList(s.Req.Fields[i].Value, p, single, &left); st != null {
 			return val, st
@@ -269,8 +273,11 @@ func (e *run) walkFields(item uint16, p part) ([]byte, state) {
 
 // walkList tries the elements of one list; the first that gives something wins, one that cannot be read is passed over.
 func (e *run) walkList(b []byte, p part, single bool, left *int) ([]byte, state) {
-	for b != nil && *left > 0 {
-		*left--
+	for ; b != nil; *left-- {
+		if *left == 0 {
+			e.s.limits.List++
+			return nil, null
+		}
 		var na sip.NameAddr
 		var err error
 		if single {

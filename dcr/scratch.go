@@ -33,7 +33,7 @@ type Scratch struct {
 	group   []byte // match
 	current []byte // value of the instruction at hand
 	note    note   // how resolve came to its result
-	limits  int    // patterns that ran into a limit
+	limits  Limits
 }
 
 // presence is where the first field of an item stands.
@@ -93,7 +93,7 @@ func (s *Scratch) begin(p *program) {
 	s.slots = room(s.slots, len(s.Req.Fields))
 	s.buf = s.buf[:0]
 	s.uriRead, s.split, s.crumbled, s.caseRead = false, false, false, false
-	s.limits = 0
+	s.limits = Limits{}
 	s.group, s.current = nil, nil
 }
 
@@ -105,6 +105,11 @@ func room[T any](s []T, n int) []T {
 	return append(s[:cap(s)], make([]T, n-cap(s))...)[:n]
 }
 
-// Limits says how many patterns of the last evaluation ran into a limit and counted as no match
-// (wyegate_rule_limits_total).
-func (s *Scratch) Limits() int { return s.limits }
+// Limits counts what an evaluation had to give up (wyegate_rule_limits_total).
+type Limits struct {
+	Steps int // patterns that ran into the limit of the engine or of the subject, and counted as no match
+	List  int // list variables with more elements than are walked
+}
+
+// Limits tells which limits the last evaluation met.
+func (s *Scratch) Limits() Limits { return s.limits }

@@ -89,7 +89,7 @@ func (e *run) missText(in *instr) string {
 	} else if !ok {
 		return "no header field " + e.p.heads.items[in.item].name
 	}
-	if e.s.limits > 0 {
+	if e.s.limits.Steps > 0 {
 		if _, h := e.p.pats[in.pat].match(subject, e.s); h == limited {
 			return fmt.Sprintf("\"%s\" is beyond the limits of the pattern", Escaped(subject))
 		}

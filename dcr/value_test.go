@@ -3,6 +3,7 @@ package dcr
 import (
 	"fmt"
 	"html"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -63,6 +64,21 @@ func TestHeaderForms(t *testing.T) {
 	} {
 		if got := valueOf(t, c.variable, sipRequest(t, "INVITE", "sip:x@y", c.field), Options{}); got != c.want {
 			t.Errorf("%s of %q = %q, want %q", c.variable, c.field, got, c.want)
+		}
+	}
+}
+
+// TestListLimitIsCounted: 32 elements are walked, over all fields of a name together.
+func TestListLimitIsCounted(t *testing.T) {
+	rs := compiled(t, `<user-centric-rules><sip-rules><header name="X-A" return="request.X-A.uri.user"><exist/></header></sip-rules></user-centric-rules>`, Options{})
+	for elements, want := range map[int]int{31: 0, 32: 0, 33: 1} {
+		for _, fields := range [][]string{
+			{"X-A: " + strings.TrimSuffix(strings.Repeat("<tel:+1>,", elements), ",")}, slices.Repeat([]string{"X-A: <tel:+1>"}, elements),
+		} {
+			var s Scratch
+			if res := rs.Key(sipRequest(t, "INVITE", "sip:x@y", fields...), &s, nil); res.Outcome != NoKey || s.Limits() != (Limits{List: want}) {
+				t.Errorf("%d elements in %d fields: %+v", elements, len(fields), s.Limits())
+			}
 		}
 	}
 }
