@@ -239,6 +239,9 @@ func (g *Globals) patch(ctx context.Context, c *client, one admin.Server, want m
 	if g.DryRun {
 		return nil, g.show(p, func(w io.Writer) { io.WriteString(w, previewText(&p)) })
 	}
+	if p.Guard != "" && !g.Force {
+		return nil, &exitError{exitRefused, fmt.Errorf("refused by a guard: %s; --force does it", p.Guard)}
+	}
 	if err := g.agree(previewText(&p), p.Loss); err != nil {
 		return nil, err
 	}
