@@ -164,7 +164,10 @@ func (w *worker) listener(g *state, sock *transport.Listener) *listener {
 	for _, l := range g.listeners {
 		if l.Listener == sock {
 			w.found = l
-			break
+			return l
+		}
+		if w.found == nil && l.Listener.Kind == sock.Kind && l.Listener.Addr == sock.Addr {
+			w.found = l // a reload gave the same socket another name: what it read before is not lost
 		}
 	}
 	return w.found
