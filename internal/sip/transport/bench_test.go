@@ -198,7 +198,7 @@ func BenchmarkHandOver(b *testing.B) {
 			h := New(Config{Node: 1, Workers: 1})
 			in := h.Inbox(0)
 			benchHandOver(b, producers, func() bool {
-				if !in.put(&msg) {
+				if !in.put(&msg, 1) {
 					return false
 				}
 				in.notify()

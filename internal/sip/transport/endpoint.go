@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
@@ -24,6 +25,9 @@ type ListenerConfig struct {
 	MaxAge    time.Duration  // streams: age at which a quiet connection is closed; 0: never
 	AgeJitter float64        // streams: each connection's age differs by up to this fraction of MaxAge
 }
+
+// ErrProxyUDP says that a UDP listener asks for PROXY headers, which this transport reads on streams only.
+var ErrProxyUDP = errors.New("transport: no proxy protocol on udp listeners")
 
 func (a ListenerConfig) equal(b ListenerConfig) bool {
 	return a.Name == b.Name && a.Kind == b.Kind && a.Total == b.Total && a.PerSource == b.PerSource &&
@@ -60,6 +64,9 @@ type endpoint struct {
 // settings, gives that Listener; with others a new one for the same flows and counters. Nothing is read and nothing
 // changes for messages before Use.
 func (h *Hub) Open(c ListenerConfig, s *listen.Socket) (*Listener, error) {
+	if c.Kind == UDP && len(c.ProxyFrom) > 0 {
+		return nil, ErrProxyUDP // not left out in silence: every datagram would be taken for the proxy's own
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	ep := h.endpoints[s]

@@ -107,6 +107,16 @@ func (h *Hub) Out(i int) *Out { return h.outs[i] }
 // Worker is the number of the worker that owns a Call-ID.
 func (h *Hub) Worker(callID []byte) int { return int(xxhash.Sum64(callID) % uint64(len(h.inboxes))) }
 
+// Wait is how long the oldest message of the batch that a worker took last had waited since the kernel got it: of the
+// worker where it was longest. It is what the overload guard watches (sip-http.md section 12.1).
+func (h *Hub) Wait() time.Duration {
+	var longest int64
+	for _, in := range h.inboxes {
+		longest = max(longest, in.wait.Load())
+	}
+	return time.Duration(longest)
+}
+
 // Run reads sockets and serves connections to servers until the context ends; then it closes every flow and waits for
 // what it started. Sockets belong to the listen.Set and are closed there.
 func (h *Hub) Run(ctx context.Context) error {
@@ -129,10 +139,10 @@ func (h *Hub) workerFor(b []byte, source netip.AddrPort) int {
 	return int(hashAddr(source) >> 32 % uint64(len(h.inboxes)))
 }
 
-// put hands a message to a worker; false: its inbox is full.
-func (h *Hub) put(m *Inbound, worker int) bool {
+// put hands a message that came at since (nanoseconds) to a worker; false: its inbox is full.
+func (h *Hub) put(m *Inbound, worker int, since int64) bool {
 	in := h.inboxes[worker]
-	if in.put(m) {
+	if in.put(m, since) {
 		return true
 	}
 	in.dropped.Add(1)

@@ -30,6 +30,7 @@ type Inbox struct {
 	asleep atomic.Pointer[udpSocket] // the socket on which it waits, or waited last
 	wake   chan struct{}
 
+	wait    atomic.Int64  // of the oldest message in the last batch, in nanoseconds
 	dropped atomic.Uint64 // messages that found the inbox full
 	lost    atomic.Uint64 // events, the same
 
@@ -39,6 +40,7 @@ type Inbox struct {
 	lent       int // places of ring that msgs points into
 	lentEvents int
 	now        time.Time
+	oldest     int64 // when the oldest of msgs came
 	until      time.Time
 	armed      time.Time // deadline set on home; zero: none
 	timer      *time.Timer
@@ -50,7 +52,8 @@ type Inbox struct {
 type letter struct {
 	msg   Inbound
 	own   []byte
-	large int // octets counted against largeAtOnce
+	large int   // octets counted against largeAtOnce
+	since int64 // when it came, in nanoseconds
 }
 
 const (
@@ -97,6 +100,9 @@ func (in *Inbox) Receive(ctx context.Context, until time.Time) (msgs []Inbound, 
 		if !read {
 			in.now = time.Now()
 		}
+		if len(in.msgs) > 0 {
+			in.wait.Store(in.now.UnixNano() - in.oldest)
+		}
 		if len(in.msgs)+len(in.evs) > 0 || ctx.Err() != nil || !until.IsZero() && !in.now.Before(until) {
 			return in.msgs, in.evs, in.now
 		}
@@ -113,11 +119,14 @@ func (in *Inbox) Post(e Event) bool {
 	return true
 }
 
+// Wait is how long the oldest message of the last batch had waited since the kernel got it.
+func (in *Inbox) Wait() time.Duration { return time.Duration(in.wait.Load()) }
+
 // Dropped is how many messages and events found the inbox full since the start.
 func (in *Inbox) Dropped() (messages, events uint64) { return in.dropped.Load(), in.lost.Load() }
 
 // put copies a message into the ring; it does not wake the worker, so that a reader may put a whole batch first.
-func (in *Inbox) put(m *Inbound) bool {
+func (in *Inbox) put(m *Inbound, since int64) bool {
 	n, large := len(m.Bytes), 0
 	if n > placeOctets {
 		// Rare, and bounded: such a message pays for its own memory, so that the ring need not be laid out for the
@@ -134,7 +143,7 @@ func (in *Inbox) put(m *Inbound) bool {
 		return false
 	}
 	v := &p.value
-	v.msg, v.large = *m, large
+	v.msg, v.large, v.since = *m, large, since
 	if large > 0 {
 		v.msg.Bytes = append([]byte(nil), m.Bytes...)
 	} else {
@@ -151,7 +160,7 @@ func (in *Inbox) collect() {
 		if v == nil {
 			break
 		}
-		in.take(&v.msg)
+		in.take(&v.msg, v.since)
 		in.lent++
 	}
 	for in.lentEvents < takeAtOnce {
@@ -274,7 +283,10 @@ func (in *Inbox) mayPark(s *udpSocket) bool {
 }
 
 // take lends a message to the worker. It reads a clock for nobody and copies nothing but the description.
-func (in *Inbox) take(m *Inbound) {
+func (in *Inbox) take(m *Inbound, since int64) {
+	if len(in.msgs) == 0 || since < in.oldest {
+		in.oldest = since
+	}
 	in.msgs = append(in.msgs, *m)
 	if m.Kind == UDP && in.hub.wildcard.Load() {
 		in.locals.set(m.Remote, m.Local.Addr())

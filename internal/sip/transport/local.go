@@ -74,6 +74,24 @@ func pktInfo(b []byte) netip.Addr {
 	return netip.Addr{}
 }
 
+// arrival reads out of the control data when the kernel got a datagram, in nanoseconds; now where it does not say, or
+// where its clock was set meanwhile.
+func arrival(b []byte, now int64) int64 {
+	for len(b) >= unix.SizeofCmsghdr {
+		c := (*unix.Cmsghdr)(unsafe.Pointer(&b[0]))
+		n := int(c.Len)
+		if n < unix.SizeofCmsghdr || n > len(b) {
+			break
+		}
+		data := b[unix.CmsgLen(0):n]
+		if c.Level == unix.SOL_SOCKET && c.Type == unix.SCM_TIMESTAMPNS && len(data) >= int(unsafe.Sizeof(unix.Timespec{})) {
+			return min((*unix.Timespec)(unsafe.Pointer(&data[0])).Nano(), now)
+		}
+		b = b[min(unix.CmsgSpace(n-unix.CmsgLen(0)), len(b)):]
+	}
+	return now
+}
+
 // putPktInfo writes control data that makes a datagram leave from an address of ours, and gives its length. b has at
 // least ctlOctets.
 func putPktInfo(b []byte, from netip.Addr) int {

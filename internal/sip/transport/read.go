@@ -185,7 +185,7 @@ func (r *reader) deliver(b []byte, bad *sip.Error) {
 	}
 	w := f.hub.workerFor(b, f.remote)
 	for range fullTries {
-		if f.hub.inboxes[w].put(&m) {
+		if f.hub.inboxes[w].put(&m, r.message.UnixNano()) {
 			f.hub.inboxes[w].notify()
 			return
 		}

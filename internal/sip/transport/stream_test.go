@@ -378,3 +378,24 @@ func TestHalfClosedClientGetsItsAnswer(t *testing.T) {
 		t.Fatalf("got %q, %v", s, err)
 	}
 }
+
+// Section 14 and 6.4: the carried source is Source, the real socket stays Remote and Local.
+func TestProxiedStream(t *testing.T) {
+	r := newRig(t, Config{Node: 1, Workers: 1})
+	from := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	l := r.open(t, "127.0.0.1:0", 0, ListenerConfig{Name: "tcp", Kind: TCP, ProxyFrom: from})[0]
+	in := r.collect(t)
+	c, err := net.Dial("tcp", l.Addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	_, _ = io.WriteString(c, "PROXY TCP4 192.0.2.1 203.0.113.10 49152 5060\r\n"+request("OPTIONS", "x", 0))
+	g := next(t, in)
+	if g.msg.Source.String() != "192.0.2.1:49152" || g.msg.Remote.String() != c.LocalAddr().String() || g.bytes != request("OPTIONS", "x", 0) {
+		t.Fatalf("got %+v", g.msg)
+	}
+	if _, err := r.hub.Open(ListenerConfig{Name: "u", Kind: UDP, ProxyFrom: from}, &listen.Socket{Network: listen.UDP}); err != ErrProxyUDP {
+		t.Fatalf("on udp: %v", err)
+	}
+}

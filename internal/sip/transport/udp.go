@@ -18,7 +18,7 @@ import (
 const (
 	batch     = 64       // datagrams in one system call
 	datagram  = 64 << 10 // octets: one more than the largest there is, so none is cut (SX-9)
-	ctlOctets = 64       // control data of one datagram: its local address
+	ctlOctets = 128      // control data of one datagram: its local address, and when the kernel got it
 	maxErrors = 8        // tries of one call, each after an error of the socket was taken off it
 )
 
@@ -49,6 +49,7 @@ type udpSocket struct {
 	iovs    [batch]unix.Iovec
 	names   [batch]unix.RawSockaddrInet6 // large enough for both families
 	ctl     []byte                       // batch × ctlOctets on wildcard sockets, else nil
+	stamp   [ctlOctets]byte              // control data of the first datagram on other sockets
 	bufs    []byte                       // batch × datagram
 	touched uint64                       // workers that got something out of this batch
 }
@@ -78,10 +79,13 @@ func newUDPSocket(ep *endpoint, index int, conn *net.UDPConn) (*udpSocket, error
 	return s, inner
 }
 
-// options asks for ICMP errors (SX-15) and, on a wildcard socket, for the address that each datagram came to (SX-2).
+// options asks for ICMP errors (SX-15), for the time of arrival (sip-http.md section 12.1) and, on a wildcard socket, for the address that each datagram came to (SX-2).
 func (s *udpSocket) options(fd int) error {
 	_, err := unix.GetsockoptInt(fd, unix.SOL_UDP, unix.UDP_SEGMENT)
 	s.segments = err == nil
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
+		return err
+	}
 	if s.v6 {
 		err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1)
 		if s.ctl != nil {
@@ -122,8 +126,12 @@ func (s *udpSocket) rearm() {
 	for i := range s.used {
 		h := &s.hdrs[i].hdr
 		h.Namelen = unix.SizeofSockaddrInet6
-		if s.ctl != nil {
+		switch {
+		case s.ctl != nil:
 			h.Control = &s.ctl[i*ctlOctets]
+			h.SetControllen(ctlOctets)
+		case i == 0: // the oldest of a batch alone is asked how long it has waited
+			h.Control = &s.stamp[0]
 			h.SetControllen(ctlOctets)
 		}
 	}
@@ -134,6 +142,10 @@ func (s *udpSocket) rearm() {
 // the Call-ID names the worker (SX-6, SS-5). What belongs to the worker in, which reads its home, goes straight to it.
 func (s *udpSocket) sort(now time.Time, in *Inbox) {
 	l, rates, nanos := s.ep.current.Load(), s.hub.rates.Load(), now.UnixNano()
+	since := nanos
+	if h := &s.hdrs[0].hdr; s.got > 0 {
+		since = arrival(unsafe.Slice(h.Control, h.Controllen), nanos)
+	}
 	for i := range s.got {
 		b := s.bufs[i*datagram:][:s.hdrs[i].n:datagram]
 		if len(b) == 0 || b[0] <= '\r' && sip.KeepAlive(b) {
@@ -151,8 +163,8 @@ func (s *udpSocket) sort(now time.Time, in *Inbox) {
 		}
 		m := Inbound{Bytes: b, Listener: l, Kind: UDP, Remote: remote, Source: remote, Local: s.local(i)}
 		if w := s.hub.workerFor(b, remote); in != nil && w == in.id {
-			in.take(&m)
-		} else if s.hub.put(&m, w) {
+			in.take(&m, since)
+		} else if s.hub.put(&m, w, since) {
 			s.touched |= 1 << w
 		} else {
 			s.ep.counters.Dropped.Add(1)

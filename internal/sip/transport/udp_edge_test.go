@@ -289,3 +289,57 @@ func TestNoWakeIsLost(t *testing.T) {
 		}
 	}
 }
+
+// Section 12.1: the wait counts from the kernel, not from when a worker found time to read.
+func TestWaitFromSocketToWorker(t *testing.T) {
+	for _, bind := range []string{"127.0.0.1:0", "0.0.0.0:0", "[::1]:0"} {
+		r := newRig(t, Config{Node: 1, Workers: 1})
+		l := r.open(t, bind, 1, ListenerConfig{Name: "u", Kind: UDP})[0]
+		to := l.Addr
+		if to.Addr().IsUnspecified() {
+			to = netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), to.Port())
+		}
+		c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+		for range 3 {
+			_, _ = c.Write([]byte(request("OPTIONS", "x", 0)))
+			<-time.After(10 * time.Millisecond)
+		}
+		if msgs, _, _ := r.hub.Inbox(0).Receive(r.ctx, time.Time{}); len(msgs) != 3 {
+			t.Fatalf("%d messages", len(msgs))
+		}
+		if w := r.hub.Wait(); w < 30*time.Millisecond || w > 10*time.Second {
+			t.Fatalf("%s: waited %v, want more than 30ms", bind, w)
+		}
+		start := time.Now()
+		_, _ = c.Write([]byte(request("OPTIONS", "x", 0)))
+		r.hub.Inbox(0).Receive(r.ctx, time.Time{})
+		if w := r.hub.Inbox(0).Wait(); w < 0 || w > time.Since(start) {
+			t.Fatalf("%s: then waited %v", bind, w)
+		}
+	}
+}
+
+// Whatever comes: an answer only to a whole Binding request, never longer than 44 octets, always with its transaction.
+func FuzzBinding(f *testing.F) {
+	q := append([]byte{0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42}, "transaction!"...)
+	f.Add(q, true)
+	f.Add(append(append([]byte{0, 1, 0, 4}, q[4:]...), 0x80, 0x22, 0, 0), false)
+	f.Fuzz(func(t *testing.T, b []byte, v6 bool) {
+		from := netip.MustParseAddrPort("192.0.2.1:5060")
+		if v6 {
+			from = netip.MustParseAddrPort("[2001:db8::1]:5060")
+		}
+		var out [stunHeader + 24]byte
+		n := bindingResponse(out[:], b, from)
+		if n == 0 {
+			return
+		}
+		if b[0] != 0 || b[1] != 1 || xorMapped(out[:n], b[8:20]) != from {
+			t.Fatalf("% x to % x", out[:n], b)
+		}
+	})
+}
