@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -132,8 +133,10 @@ func (a *API) route(need Role) func(pattern string, h handler) {
 
 // answer writes JSON, with the tag of what it is about.
 func answer(r *request, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetEscapeHTML(false) // the type is JSON, and URIs should be readable
+	if err := e.Encode(v); err != nil {
 		writeProblem(r.w, err)
 		return
 	}
@@ -142,7 +145,7 @@ func answer(r *request, v any) {
 	}
 	r.w.Header().Set("Content-Type", "application/json")
 	r.w.Header().Set("Cache-Control", "no-store")
-	r.w.Write(append(body, '\n'))
+	r.w.Write(body.Bytes())
 }
 
 // fallback answers what no route takes as a problem, too.

@@ -19,6 +19,7 @@ type Status struct {
 	UndoneAt        *time.Time `json:"undone_at,omitempty"`
 	Digest          string     `json:"digest"`
 	FileDiffers     bool       `json:"file_differs"` // the file is not what runs
+	Reloads         Reloads    `json:"reloads"`
 	Sites           []Site     `json:"sites"`
 	SIPPerSecond    float64    `json:"sip_requests_per_second"`
 	HTTPPerSecond   float64    `json:"http_requests_per_second"`
@@ -28,6 +29,13 @@ type Status struct {
 	Pools           []Pool     `json:"pools"`
 	Warnings        []Warning  `json:"warnings"`
 	HiddenByFile    []Override `json:"overrides_hiding_file"` // overrides that hide a changed file value
+}
+
+// Reloads is what came of the configurations that were offered since the start.
+type Reloads struct {
+	Taken   uint64 `json:"taken"`
+	Refused uint64 `json:"refused"`
+	LastOK  bool   `json:"last_successful"`
 }
 
 // Site is one site.

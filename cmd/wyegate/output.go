@@ -17,12 +17,9 @@ import (
 func (g *Globals) show(v any, table func(w io.Writer)) error {
 	switch g.Output {
 	case "json":
-		b, err := json.MarshalIndent(v, "", "  ")
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(g.out, "%s\n", b)
-		return err
+		e := encoder(g.out)
+		e.SetIndent("", "  ")
+		return e.Encode(v)
 	case "jsonl":
 		return g.lines(v)
 	case "yaml":
@@ -44,13 +41,20 @@ func (g *Globals) show(v any, table func(w io.Writer)) error {
 	}
 }
 
+// encoder writes "&" and "<" as they are: the output is for jq and people, not for a web page.
+func encoder(w io.Writer) *json.Encoder {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e
+}
+
 func (g *Globals) lines(v any) error {
 	rv := reflect.ValueOf(v)
 	if rv.Kind() != reflect.Slice {
-		return json.NewEncoder(g.out).Encode(v)
+		return encoder(g.out).Encode(v)
 	}
 	for i := range rv.Len() {
-		if err := json.NewEncoder(g.out).Encode(rv.Index(i).Interface()); err != nil {
+		if err := encoder(g.out).Encode(rv.Index(i).Interface()); err != nil {
 			return err
 		}
 	}

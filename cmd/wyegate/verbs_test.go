@@ -417,3 +417,55 @@ func TestApplyAndHistory(t *testing.T) {
 		t.Errorf("%s", a.out)
 	}
 }
+
+// TestFlagsOfEveryVerb: --watch stands with and without a value, the socket comes from the environment.
+func TestFlagsOfEveryVerb(t *testing.T) {
+	parse := func(args ...string) (*verbs, error) {
+		v := &verbs{}
+		p, err := kong.New(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.Parse(args)
+		return v, err
+	}
+	for want, args := range map[time.Duration][]string{
+		0: {"status"}, 2 * time.Second: {"status", "--watch"}, 500 * time.Millisecond: {"--watch=500ms", "status"}, 3 * time.Second: {"servers", "list", "--watch=3s", "-o", "json"},
+	} {
+		v, err := parse(args...)
+		if err != nil || time.Duration(v.Watch) != want {
+			t.Errorf("%v: %v, %v", args, time.Duration(v.Watch), err)
+		}
+	}
+	for _, bad := range []string{"--watch=soon", "--watch=1ms", "--output=csv"} {
+		if _, err := parse("status", bad); err == nil {
+			t.Errorf("%s was taken", bad)
+		}
+	}
+	t.Setenv("WYEGATE_SOCKET", "/x.sock")
+	if v, err := parse("status"); err != nil || v.socket() != "/x.sock" {
+		t.Errorf("%s, %v", v.socket(), err)
+	}
+	if v, err := parse("status", "--socket", "/y.sock"); err != nil || v.socket() != "/y.sock" {
+		t.Errorf("%s, %v", v.socket(), err)
+	}
+	if g := (&Globals{}); g.socket() != "/run/wyegate/admin.sock" {
+		t.Error(g.socket())
+	}
+}
+
+// TestWatchRepeats until the daemon is gone.
+func TestWatchRepeats(t *testing.T) {
+	g := &Globals{Watch: Watch(time.Millisecond)}
+	g.out = &bytes.Buffer{}
+	n := 0
+	err := g.watching(func(context.Context) error {
+		if n++; n == 3 {
+			return &exitError{exitUnreachable, nil}
+		}
+		return nil
+	})
+	if n != 3 || exitStatus(err) != exitUnreachable {
+		t.Errorf("%d rounds, %v", n, err)
+	}
+}

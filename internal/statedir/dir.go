@@ -131,6 +131,15 @@ func (d *Dir) Secret() ([]byte, error) {
 		_, _ = rand.Read(fresh) // never fails
 		return fresh, d.Write(secretFile, []byte(hex.EncodeToString(fresh)+"\n"))
 	}
+	return decode(data, err)
+}
+
+// PeekSecret reads the secret of a folder that may belong to a running process; nothing is made.
+func PeekSecret(path string) ([]byte, error) {
+	return decode(os.ReadFile(filepath.Join(path, secretFile)))
+}
+
+func decode(data []byte, err error) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("statedir: %w", err)
 	}

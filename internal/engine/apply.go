@@ -1,0 +1,275 @@
+package engine
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/wyegate/wyegate/config"
+	"github.com/wyegate/wyegate/internal/listen"
+	"github.com/wyegate/wyegate/internal/obs"
+	"github.com/wyegate/wyegate/internal/sip/transport"
+	"github.com/wyegate/wyegate/routing"
+)
+
+// reloads is what came of the configurations that were offered.
+type reloads struct {
+	mu      sync.Mutex
+	taken   uint64
+	refused uint64
+	lastOK  bool
+	at      time.Time // of the last one that was taken
+	last    []config.Problem
+}
+
+func (r *reloads) note(ok bool, problems []config.Problem) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lastOK, r.last = ok, problems
+	if ok {
+		r.taken++
+		r.at = time.Now()
+		return
+	}
+	r.refused++
+}
+
+// build makes a Draft of the next generation for this node. rules are candidates by service.
+func (e *Engine) build(cfg *config.Config, problems []config.Problem, rules map[string][]byte) (*Draft, []config.Problem) {
+	number := uint64(1)
+	if g := e.current.Load(); g != nil {
+		number = g.Number + 1
+	} else {
+		number = e.state.lastGeneration() + 1
+	}
+	return Build(cfg, Env{
+		Registry: e.registry, Number: number, Metrics: e.metrics, Lookup: e.names.lookup, Resolver: e.enum.resolver,
+		Rules: rules, Weights: e.state.weights(), OnChange: e.serverChanged, OnSuspect: e.serverSuspect,
+	}, problems)
+}
+
+// first puts the first generation in force.
+func (e *Engine) first(d *Draft) error {
+	g, change, err := e.bind(d)
+	if err != nil {
+		return err
+	}
+	g.confirmed = true
+	g.by, g.note = "file", ""
+	e.swap(g, change)
+	e.reloads.note(true, nil)
+	return e.state.took(g)
+}
+
+// bind opens what the draft needs and is not open yet, and makes the generation. It is the last step that can fail;
+// nothing is closed and no message sees anything before swap.
+func (e *Engine) bind(d *Draft) (*Generation, *listen.Change, error) {
+	wants, owner := e.wants(d.Config)
+	change, err := e.sockets.Adopt(wants)
+	if err != nil {
+		return nil, nil, err
+	}
+	g := &Generation{Draft: d, digest: d.Config.Digest, at: time.Now()}
+	for i := range d.Config.Listeners {
+		g.listeners = append(g.listeners, boundListener{def: &d.Config.Listeners[i]})
+	}
+	var sip []sipListener
+	for i, sock := range change.Sockets {
+		l := &g.listeners[owner[i]]
+		if l.def.Protocol == "sip" {
+			tr, err := e.hub.Open(e.transportConfig(d.Config, l.def, len(l.sockets)), sock)
+			if err != nil {
+				change.Undo()
+				return nil, nil, fmt.Errorf("listener %q: %w", l.def.Name, err)
+			}
+			l.sip = append(l.sip, tr)
+			sip = append(sip, sipListener{l.def, tr})
+		}
+		l.sockets = append(l.sockets, sock)
+	}
+	if g.SIP, err = d.sipGeneration(e.wiring(), sip); err != nil {
+		change.Undo()
+		return nil, nil, err
+	}
+	g.HTTP = d.httpGeneration(e.wiring())
+	return g, change, nil
+}
+
+func (e *Engine) wiring() wiring {
+	return wiring{secrets: e.secrets, metrics: e.metrics, local: localAddrs(), numbers: e.enum}
+}
+
+// wants lists the sockets of a configuration and the listener each is for.
+func (e *Engine) wants(cfg *config.Config) (wants []listen.Want, owner []int) {
+	v6 := hasIPv6()
+	for i := range cfg.Listeners {
+		l := &cfg.Listeners[i]
+		if !onNode(l, e.name) {
+			continue
+		}
+		for n, addr := range families(l.Bind, v6) {
+			w := listen.Want{Name: familyName(l.Name, n), Network: listen.TCP, Addr: addr}
+			if l.Transport == "udp" {
+				w.Network, w.Sockets, w.Buffer = listen.UDP, l.Sockets, int(l.SocketBuffer)
+			}
+			wants, owner = append(wants, w), append(owner, i)
+		}
+	}
+	return wants, owner
+}
+
+func onNode(l *config.Listener, node string) bool {
+	if len(l.Nodes) == 0 {
+		return true
+	}
+	for _, n := range l.Nodes {
+		if n == node {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *Engine) transportConfig(cfg *config.Config, l *config.Listener, family int) transport.ListenerConfig {
+	c := cfg.Limits.Connections
+	return transport.ListenerConfig{
+		Name: familyName(l.Name, family), Kind: sipKind(l.Transport), ProxyFrom: l.ProxyProtocolFrom,
+		Total: c.PerListener, PerSource: c.PerSource, Exempt: serverPrefixes(cfg), MaxAge: l.MaxConnectionAge,
+		AgeJitter: float64(l.AgeJitter),
+	}
+}
+
+// serverPrefixes are the addresses of all servers: caps and rates are for clients.
+func serverPrefixes(cfg *config.Config) []netip.Prefix {
+	var out []netip.Prefix
+	for _, p := range cfg.Pools {
+		for _, s := range p.Servers {
+			for _, a := range []netip.Addr{s.SIP.Addr, s.HTTP.Addr} {
+				if a.IsValid() && !a.IsLoopback() {
+					out = append(out, netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// swap puts a generation in force: from the one store on, messages see it. Nothing here can fail.
+func (e *Engine) swap(g *Generation, change *listen.Change) {
+	old := e.current.Load()
+	now := time.Now()
+	e.hub.Set(e.rates.settings(g.Config))
+	var listeners []*transport.Listener
+	for _, l := range g.listeners {
+		listeners = append(listeners, l.sip...)
+	}
+	e.adminStates(old, g, now)
+	for _, p := range g.pools {
+		p.Activate()
+	}
+	e.sip.Swap(g.SIP, now, false)
+	e.front.Swap(g.HTTP)
+	e.current.Store(g)
+	e.hub.Use(listeners)
+	e.serve(g)
+	change.Commit()
+	e.metrics.Sweep(g.live())
+	e.probes.want(g)
+	e.names.want(g)
+	e.enum.want(g)
+	if e.opts.Level != nil {
+		_ = e.opts.Level.UnmarshalText([]byte(g.Config.Logging.Level)) // the configuration allows only its words
+	}
+	if e.access != nil && !g.Config.Logging.Access.IsZero() {
+		if err := e.access.Configure(e.accessConfig(g.Config)); err != nil {
+			e.log.Warn("access log stays as it is", slog.Any(obs.KeyErr, err))
+		}
+	}
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// serve tells each stream socket what to do with its connections.
+func (e *Engine) serve(g *Generation) {
+	c := g.Config.Limits.Connections
+	for _, l := range g.listeners {
+		if l.def.Protocol != "http" {
+			continue // the hub serves SIP sockets by itself
+		}
+		for _, s := range l.sockets {
+			s.Serve(&listen.Service{
+				Handle: e.front.Handler(l.def.Name), ProxyFrom: l.def.ProxyProtocolFrom, Total: c.PerListener,
+				PerSource: c.PerSource, Exempt: serverPrefixes(g.Config),
+			})
+		}
+	}
+}
+
+// live names what the generation has, for the series of metrics.
+func (g *Generation) live() obs.Live {
+	var l obs.Live
+	for i := range g.Config.Listeners {
+		l.Listeners = append(l.Listeners, g.Config.Listeners[i].Name)
+	}
+	for i := range g.Config.Services {
+		l.Services = append(l.Services, g.Config.Services[i].Name)
+	}
+	for _, t := range g.targets {
+		l.Applications = append(l.Applications, [2]string{t.Service, t.Application})
+		for _, r := range rulePaths(t.rules) {
+			l.Rules = append(l.Rules, [2]string{t.Service, r})
+		}
+	}
+	for _, p := range g.pools {
+		l.Pools = append(l.Pools, p.Name)
+		for _, s := range p.def.Servers {
+			l.Servers = append(l.Servers, [2]string{p.Name, s.Name})
+		}
+	}
+	for _, s := range g.Config.Sites {
+		l.Sites = append(l.Sites, s.Name)
+	}
+	return l
+}
+
+// adminStates applies what the operator wants of each server: an override, else the file.
+func (e *Engine) adminStates(old, g *Generation, now time.Time) {
+	for _, p := range g.pools {
+		for _, s := range p.def.Servers {
+			want, _ := adminState(s.AdminState)
+			cause := "file"
+			if o, ok := e.state.override(p.Name, s.Name, "state"); ok {
+				if a, valid := adminState(o.Value); valid {
+					want, cause = a, o.By
+				}
+			}
+			if m := p.Table().ByName(s.Name); m != nil && m.Admin() != want {
+				p.SetAdmin(m.Server, want, cause, now)
+			}
+		}
+	}
+	if old == nil {
+		return
+	}
+	for name, p := range old.pools {
+		for _, s := range p.def.Servers {
+			if next := g.pools[name]; next == nil || next.Table().ByName(s.Name) == nil {
+				e.registry.Forget(name, s.Name)
+			}
+		}
+	}
+}
+
+// guard compares what runs with what would (operations.md 4.2).
+func (g *Generation) guard(next *Draft) error {
+	for name, p := range g.pools {
+		if err := (routing.Guard{}).Check(p.Pool, next.Pool(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

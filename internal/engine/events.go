@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"github.com/wyegate/wyegate/internal/obs"
+	"github.com/wyegate/wyegate/routing"
+)
+
+// serverChanged is told each edge of a server, on the goroutine that caused it: it hands it on and does not wait.
+func (e *Engine) serverChanged(c routing.Change) {
+	if !c.Admin && c.To == "down" || c.To == "ejected" {
+		e.sip.ServerDown(c.Server)
+	}
+	select {
+	case e.edges <- c:
+	default:
+		e.lostEdges.Add(1) // the level is in status and metrics all the same
+	}
+}
+
+func (e *Engine) serverSuspect(s *routing.Server, p routing.Proto) { e.probes.prober.Suspect(s, p) }
+
+// note writes an edge into the event feed: a ready server that went down is minor, everything else is for information.
+func (e *Engine) note(c routing.Change) {
+	sev := obs.Info
+	if !c.Admin && (c.To == "down" || c.To == "ejected") && c.Server.Admin() == routing.Ready {
+		sev = obs.Minor
+	}
+	fields := map[string]any{
+		"pool": c.Server.Pool, "server": c.Server.Name, "from": c.From, "to": c.To, "cause": c.Cause,
+	}
+	kind := "admin"
+	if !c.Admin {
+		kind = obs.Protocols[c.Proto]
+		fields["protocol"] = kind
+	}
+	condition := c.Server.Pool + "/" + c.Server.Name + "/" + kind
+	if sev == obs.Minor {
+		e.events.Raise("server_state", condition, sev, fields)
+	} else {
+		e.events.Clear("server_state", condition)
+		e.events.Note("server_state", sev, fields)
+	}
+	e.panics()
+}
+
+// panics raises and clears the condition of each pool.
+func (e *Engine) panics() {
+	for _, p := range e.Pools() {
+		if p.Panic {
+			e.events.Raise("pool_panic", p.Pool, obs.Major, map[string]any{"pool": p.Pool, "usable_ratio": p.UsableRatio})
+		} else {
+			e.events.Clear("pool_panic", p.Pool)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/wyegate/wyegate/admin"
+	"github.com/wyegate/wyegate/internal/obs"
+	"github.com/wyegate/wyegate/routing"
+)
+
+// scrape is what a scrape of the metrics shows beside counters: the levels of the moment.
+func (e *Engine) scrape() obs.State {
+	g := e.current.Load()
+	v := e.opts.Version
+	s := obs.State{
+		Version: v.Version, Revision: v.Revision, GoVersion: runtime.Version(), Generation: g.Number, Unconfirmed: !g.confirmed,
+		Shed: map[string][len(obs.OverloadCauses)]uint64{}, OverloadDelay: map[string]time.Duration{},
+	}
+	e.reloads.mu.Lock()
+	s.LastReloadOK, s.LastReloadAt = e.reloads.lastOK, e.reloads.at
+	e.reloads.mu.Unlock()
+	for _, a := range e.Servers() {
+		s.Servers = append(s.Servers, serverState(g, a))
+	}
+	for _, p := range e.Pools() {
+		s.Pools = append(s.Pools, obs.PoolState{Pool: p.Pool, Panic: p.Panic, Usable: p.UsableRatio})
+	}
+	for _, site := range e.sites(g) {
+		s.Sites = append(s.Sites, obs.SiteState{Site: site.Site, Serving: site.Serving})
+	}
+	for _, l := range g.listeners {
+		s.Listeners = append(s.Listeners, l.state())
+	}
+	s.Shed["sip"], s.OverloadDelay["sip"] = e.shed(g)
+	e.enum.state(&s)
+	return s
+}
+
+// state sums the sockets of a listener; parse errors are counted by the workers, and framing by the transport.
+func (l *boundListener) state() obs.ListenerState {
+	s := obs.ListenerState{Listener: l.def.Name, Transport: l.def.Transport}
+	for _, sock := range l.sockets {
+		s.Connections += sock.Connections()
+		s.Accepted += sock.Stats.Accepted.Load()
+	}
+	for _, tr := range l.sip {
+		s.ParseErrors[obs.ParseFraming] += tr.Counters().Unframed.Load()
+	}
+	return s
+}
+
+// Indices of obs.OverloadCauses.
+const (
+	shedSourceRate  = 1
+	shedConnections = 2
+	shedQueue       = 3
+)
+
+// shed adds up what SIP sockets dropped before anything deep, and what they waited.
+func (e *Engine) shed(g *Generation) (n [len(obs.OverloadCauses)]uint64, delay time.Duration) {
+	for _, l := range g.listeners {
+		for _, tr := range l.sip {
+			c := tr.Counters()
+			n[shedSourceRate] += c.Limited.Load()
+			n[shedQueue] += c.Dropped.Load()
+		}
+		for _, sock := range l.sockets {
+			n[shedConnections] += sock.Stats.Refused.Load()
+		}
+	}
+	return n, 0
+}
+
+func serverState(g *Generation, a admin.Server) obs.ServerState {
+	p := g.pools[a.Pool]
+	s := obs.ServerState{
+		Pool: a.Pool, Server: a.Server, Usable: a.Usable, Weight: p.Table().WeightRatio(a.Server), SlowStart: a.SlowStart,
+		Partitions: a.Partitions, Admin: a.AdminState.Effective, Health: map[string]string{}, Dialogs: a.Dialogs,
+	}
+	for proto, h := range a.Health {
+		s.Health[proto] = h.State
+	}
+	if d := a.Drain; d != nil {
+		s.Drain = &obs.DrainState{Dialogs: d.Dialogs.Left, Sessions: d.Sessions.Left, Websockets: d.Websockets.Left}
+		if d.Deadline != nil {
+			s.Drain.Deadline = *d.Deadline
+		}
+	}
+	return s
+}
+
+// load gives latency and rate of a server, worked out from two looks at its counters.
+func (e *Engine) load(pool, server string) (p95 *float64, perSecond float64) {
+	return nil, e.rate.of(pool, server)
+}
+
+// traffic fills in the rates of status.
+func (e *Engine) traffic(s *admin.Status) {
+	s.SIPPerSecond, s.HTTPPerSecond = e.rate.total[routing.SIP].Load(), e.rate.total[routing.HTTP].Load()
+	byRule, byDefault := e.rate.keys()
+	s.KeysByRule, s.KeysByDefault = byRule, byDefault
+	for _, srv := range e.Servers() {
+		s.Websockets += srv.Websockets
+	}
+}

@@ -1,0 +1,60 @@
+package engine
+
+import (
+	"io/fs"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/wyegate/wyegate/admin"
+	"github.com/wyegate/wyegate/config"
+	"github.com/wyegate/wyegate/internal/sip/transport"
+	"github.com/wyegate/wyegate/proxy/httpproxy/h1"
+)
+
+// now is the clock of edges.
+func (e *Engine) now() time.Time { return time.Now() }
+
+func (e *Engine) newFront() *h1.Front {
+	return h1.New(h1.Config{Ring: e.access.NewRing(), Log: e.log})
+}
+
+func (e *Engine) newAPI() *admin.API {
+	return admin.New(admin.Config{
+		Node: e, Version: e.opts.Version, Log: e.log,
+		Metrics: promhttp.HandlerFor(e.gather, promhttp.HandlerOpts{EnableOpenMetrics: true}),
+	})
+}
+
+// openEndpoints opens the admin sockets and the metrics address. Their places are read once: they change with a restart.
+func (e *Engine) openEndpoints(cfg *config.Config) error {
+	for _, s := range cfg.Admin.Sockets {
+		role, err := admin.ParseRole(s.Role)
+		if err != nil {
+			return err
+		}
+		ep, err := admin.OpenSocket(admin.Socket{Path: s.Path.Abs, Mode: fs.FileMode(s.Mode), Group: s.Group, Role: role}, e.log)
+		if err != nil {
+			e.closeEndpoints()
+			return err
+		}
+		e.endpoints = append(e.endpoints, ep)
+	}
+	ep, err := admin.OpenMetrics(cfg.Admin.Metrics.Address.String())
+	if err != nil {
+		e.closeEndpoints()
+		return err
+	}
+	e.endpoints = append(e.endpoints, ep)
+	return nil
+}
+
+func (e *Engine) closeEndpoints() {
+	for _, ep := range e.endpoints {
+		_ = ep.Close() // it was never served
+	}
+	e.endpoints = nil
+}
+
+// answered hands the answers to health probes, which come in among traffic, to the prober.
+func (e *Engine) answered(in *transport.Inbound) { e.probes.prober.Answered(in.Remote, in.Bytes) }
