@@ -333,28 +333,31 @@ func TestDrainWaits(t *testing.T) {
 		return admin.Drain{Server: "as2", By: "alice", Since: noon, Deadline: &deadline, AtDeadline: "wait", NewKeysTo: []string{"as1"},
 			Dialogs: admin.Remaining{Total: 3402, Left: left, PerMinute: 212}, Done: done, Overdue: overdue}
 	}
-	n := &cannedNode{servers: sampleServers()}
-	say := daemon(t, n, admin.Operator)
 	args := []string{"servers", "drain", "as2", "--wait", "--deadline", "2h", "--at-deadline", "move", "--yes"}
-	n.drains = []admin.Drain{step(1204, false, false), step(3, false, false), step(0, true, false)}
-	expect(t, say("", args...), 0, "1,204 dialogs", "as2  0 dialogs")
-	last := n.changes[len(n.changes)-1]
-	if last.AdminState != "drain" || *last.Deadline != 2*time.Hour || last.AtDeadline != "move" {
+	// A daemon of its own each time: a stream that its reader left may ask the node once more.
+	drain := func(typed string, more []string, steps ...admin.Drain) (answer, admin.Change) {
+		n := &cannedNode{servers: sampleServers(), drains: steps}
+		a := daemon(t, n, admin.Operator)(typed, append(args, more...)...)
+		return a, n.changes[len(n.changes)-1]
+	}
+	a, last := drain("", nil, step(1204, false, false), step(3, false, false), step(0, true, false))
+	expect(t, a, 0, "1,204 dialogs", "as2  0 dialogs")
+	if last.AdminState != "drain" || *last.Deadline != 2*time.Hour || last.AtDeadline != "move" || last.DryRun {
 		t.Errorf("%+v", last)
 	}
-	n.drains = []admin.Drain{step(1204, false, false), step(1, false, true)}
-	expect(t, say("", args...), exitDeadline, "still has traffic")
-	n.drains = []admin.Drain{step(1204, false, false)}
-	expect(t, say("", args...), exitChanged, "no longer drained")
-	n.drains = []admin.Drain{step(1204, false, false), step(0, true, false)}
-	a := say("y\n", append(args, "-y")...)
-	expect(t, a, 0, "as2  draining   new keys go to as1", "by alice, 12:00:00", "1,204 of 3,402 left   −212/min", "deadline 14:00:00 (then: wait | move | cancel; set: wait)   Ctrl-C leaves the drain running", "\x1b[5A\x1b[J", "drained")
-	n.drains = []admin.Drain{step(1204, false, false), step(0, true, false)}
-	a = say("", append(args, "-o", "jsonl")...)
+	a, _ = drain("", nil, step(1204, false, false), step(1, false, true))
+	expect(t, a, exitDeadline, "still has traffic")
+	a, _ = drain("", nil, step(1204, false, false))
+	expect(t, a, exitChanged, "no longer drained")
+	a, _ = drain("y\n", nil, step(1204, false, false), step(0, true, false))
+	expect(t, a, 0, "as2  draining   new keys go to as1", "by alice, 12:00:00", "1,204 of 3,402 left   −212/min",
+		"deadline 14:00:00 (then: wait | move | cancel; set: wait)   Ctrl-C leaves the drain running", "\x1b[5A\x1b[J", "drained")
+	a, _ = drain("", []string{"-o", "jsonl"}, step(1204, false, false), step(0, true, false))
 	var d admin.Drain
 	if json.Unmarshal([]byte(strings.Split(a.out, "\n")[0]), &d) != nil || d.Dialogs.Left != 1204 {
 		t.Errorf("%s", a.out)
 	}
+	say := daemon(t, &cannedNode{servers: sampleServers()}, admin.Operator)
 	expect(t, say("", "servers", "drain", "as2", "--at-deadline", "run"), exitUsage)
 }
 
