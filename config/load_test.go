@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -82,5 +83,44 @@ func TestSmallestConfiguration(t *testing.T) {
 	}
 	if at := cfg.At("pools.appservers.servers.as2.sip"); at.Line != 12 || at.Col != 26 {
 		t.Errorf("sip of as2 is placed at %v", at)
+	}
+}
+
+// A file that unfolds to more than a person writes is refused, quickly and with one finding.
+func TestBoundsOfOneFile(t *testing.T) {
+	bomb := "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+	for c := 'b'; c < 'k'; c++ {
+		bomb += string(c) + ": &" + string(c) + " [" + strings.Repeat("*"+string(c-1)+", ", 9) + "x]\n"
+	}
+	for name, text := range map[string]string{
+		"aliases": "version: 1\n" + bomb, "an alias of itself": "version: 1\na: &a [*a]\n", "depth": "version: 1\na: " + strings.Repeat("[", 200) + strings.Repeat("]", 200),
+		"size": "version: 1\n#" + strings.Repeat("x", maxFile),
+	} {
+		_, problems := Load(files("w.yaml", text), "w.yaml", options())
+		bounded := 0
+		for _, p := range problems {
+			if p.Code == "WG002" {
+				bounded++
+			}
+		}
+		if bounded != 1 {
+			t.Errorf("%s: %d findings about bounds of %d", name, bounded, len(problems))
+		}
+	}
+}
+
+// A large configuration is read in a moment.
+func BenchmarkLoad(b *testing.B) {
+	var text strings.Builder
+	text.WriteString(strings.Replace(smallest, "affinity: {rules: data-centric-rules.xml}", "affinity: {}", 1))
+	for i := range 1000 {
+		fmt.Fprintf(&text, "      - {name: s%d, weight: 100, sip: \"10.1.%d.%d:5060\", http: \"10.1.%d.%d:8080\"}\n", i, i/250, i%250, i/250, i%250)
+	}
+	fsys := files("wyegate.yaml", text.String())
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, problems := Load(fsys, "wyegate.yaml", options()); HasErrors(problems) {
+			b.Fatal(problems)
+		}
 	}
 }

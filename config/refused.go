@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // refusal is one key, or some values of one key, that belong to a part which is not in this build (WG014).
 type refusal struct {
@@ -83,4 +86,43 @@ func textOf(n *node) string {
 		return ""
 	}
 	return n.text
+}
+
+// refusal finds the row of the table for a key; n is the map that holds it.
+func (d *decoder) refusal(pattern string, n *node) *refusal {
+	for i := range d.refused {
+		if r := &d.refused[i]; r.path == pattern && (r.when == nil || r.when(n)) {
+			return r
+		}
+	}
+	return nil
+}
+
+// notBuiltWhole says whether a map has a key that takes the whole map into a part that is not in this build.
+func (d *decoder) notBuiltWhole(n *node, pattern string) bool {
+	return slices.ContainsFunc(n.keys, func(e entry) bool {
+		r := d.refusal(join(pattern, e.name), n)
+		return r != nil && r.whole
+	})
+}
+
+// notBuilt refuses values of parts that are not in this build.
+func (d *decoder) notBuilt(n *node, e *entry, where, pattern string) {
+	r := d.refusal(pattern, n)
+	if r == nil {
+		r = d.refusal(pattern+"[]", n)
+	}
+	if r == nil {
+		return
+	}
+	values := []*node{e.val}
+	if e.val.kind == listNode {
+		values = e.val.items
+	}
+	for _, v := range values {
+		text, _ := d.fill(v.text)
+		if v.kind == scalarNode && slices.ContainsFunc(r.words, func(w string) bool { return matches(w, text) }) {
+			d.at(v.pos, Error, "WG014", where, where+": "+r.text(text), "")
+		}
+	}
 }
