@@ -129,7 +129,7 @@ func TestExplosivePatterns(t *testing.T) {
 		}
 	}
 	hostile := []byte(strings.Repeat("a", 8000) + "!")
-	for _, text := range []string{`(a+)+$`, `(a|a)*b`, `(a?){900}a{900}$`, `(x+x+)+y`, `^(([a-z])+.)+[A-Z]([a-z])+$`} {
+	for _, text := range []string{`(a+)+$`, `(a|a)*b`, `(a?){90}a{90}$`, `(x+x+)+y`, `^(([a-z])+.)+[A-Z]([a-z])+$`} {
 		p := mustPattern(t, text, MatchAuto)
 		start := time.Now()
 		g1, h1 := p.match(hostile, &Scratch{})
