@@ -54,7 +54,7 @@ type Inbound struct {
 	Remote   netip.AddrPort // the socket's peer (v4-mapped folded to v4)
 	Source   netip.AddrPort // what the PROXY protocol carried, else Remote
 	Local    netip.AddrPort // the address of ours that it came to; what the PROXY protocol carried as destination, where it did
-	Bad      *sip.Error // the stream could not be framed here; Bytes is what there was of the head
+	Bad      *sip.Error     // the stream could not be framed here; Bytes is what there was of the head
 }
 
 // EventKind tells events apart.
