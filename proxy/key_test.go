@@ -16,9 +16,9 @@ func (parts) Describe(*dcr.Request) {}
 func (p parts) AppendPart(dst []byte, k KeyPart) []byte { return append(dst, p[k]...) }
 
 // fixed is a Keyer with one answer.
-type fixed dcr.Result
+type fixed struct{ result dcr.Result }
 
-func (f fixed) Key(dcr.Message, *dcr.Scratch, *dcr.Trace) dcr.Result { return dcr.Result(f) }
+func (f fixed) Key(dcr.Message, *dcr.Scratch, *dcr.Trace) dcr.Result { return f.result }
 func (f fixed) Rules() []dcr.Rule                                    { return []dcr.Rule{{Path: "/sip-rules/header[1]"}} }
 
 // The document: rules first, and without a match the default key, from-tag and call-id joined.
@@ -34,15 +34,15 @@ func TestKeyRuleElseDefault(t *testing.T) {
 		hash   uint64
 	}{
 		{"no rules", nil, "77c7@ua", SourceDefault, 0x99fdc394ad8e329c},
-		{"no match", fixed{Outcome: dcr.NoKey}, "77c7@ua", SourceDefault, 0x99fdc394ad8e329c},
-		{"rule", fixed{Outcome: dcr.Matched, Key: []byte("alice")}, "alice", SourceRule, 0x73a3ea485f2e6049},
+		{"no match", fixed{dcr.Result{Outcome: dcr.NoKey}}, "77c7@ua", SourceDefault, 0x99fdc394ad8e329c},
+		{"rule", fixed{dcr.Result{Outcome: dcr.Matched, Key: []byte("alice")}}, "alice", SourceRule, 0x73a3ea485f2e6049},
 	} {
 		k := (&Target{Keyer: c.keyer}).Key(m, order, &s, nil)
 		if string(k.Bytes) != c.key || k.Source != c.source || k.Hash != c.hash || k.Hash != xxhash.Sum64String(c.key) {
 			t.Errorf("%s: key %q from %s, hash %x", c.name, k.Bytes, k.Source, k.Hash)
 		}
 	}
-	k := (&Target{Keyer: fixed{Outcome: dcr.NeedNumber, Number: []byte("46")}}).Key(m, order, &s, nil)
+	k := (&Target{Keyer: fixed{dcr.Result{Outcome: dcr.NeedNumber, Number: []byte("46")}}}).Key(m, order, &s, nil)
 	if string(k.Number) != "46" {
 		t.Errorf("a rule that waits for a number gives %+v", k)
 	}
