@@ -89,7 +89,7 @@ func TestBadFiles(t *testing.T) {
 			sorted := slices.Clone(got)
 			slices.Sort(sorted)
 			if !slices.Equal(sorted, want) {
-				t.Errorf("found\n  %v\nwant\n  %v", join3(problems), strings.Join(f.want, "\n  "))
+				t.Errorf("found\n  %v\nwant\n  %v", asLines(problems), strings.Join(f.want, "\n  "))
 			}
 			if (rs == nil) != HasErrors(problems) {
 				t.Error("a rule set and errors exclude each other")
@@ -107,7 +107,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-func join3(list []Problem) string {
+func asLines(list []Problem) string {
 	var out []string
 	for _, p := range list {
 		out = append(out, p.String())
@@ -127,7 +127,7 @@ func TestGoodFiles(t *testing.T) {
 				}
 			}
 			if rs == nil || !slices.Equal(got, f.want) {
-				t.Errorf("found\n  %v\nwant %v", join3(problems), f.want)
+				t.Errorf("found\n  %v\nwant %v", asLines(problems), f.want)
 			}
 		})
 	}
@@ -143,7 +143,7 @@ func TestFindingsAreSorted(t *testing.T) {
 			}
 			return a.Col - b.Col
 		}) {
-			t.Errorf("%s: %v", f.name, join3(problems))
+			t.Errorf("%s: %v", f.name, asLines(problems))
 		}
 	}
 }

@@ -31,15 +31,15 @@ type reNode struct {
 	num      int  // group number
 	behind   bool // look-behind
 	not      bool
-	place    place5
+	place    anchor
 	at       int // character of the pattern where it begins
 }
 
-// place5 is a position as Java 5 defines it.
-type place5 uint8
+// anchor is a position as Java 5 defines it.
+type anchor uint8
 
 const (
-	atBegin    place5 = iota // \A, and ^ without MULTILINE
+	atBegin    anchor = iota // \A, and ^ without MULTILINE
 	atLine                   // ^ with MULTILINE
 	atEnd                    // \z
 	atLastEnd                // \Z, and $ without MULTILINE: also before a final line terminator
@@ -135,10 +135,10 @@ func (p *reParser) skipComments() {
 	for p.flags&flagX != 0 && p.more() {
 		c := p.peek(0)
 		switch {
-		case c < 0x80 && setSpace.intersect(one(c)) != nil && len(setSpace.intersect(one(c))) > 0:
+		case setSpace.has(c):
 			p.pos++
 		case c == '#':
-			for p.more() && len(setEnds.intersect(one(p.peek(0)))) == 0 {
+			for p.more() && !setEnds.has(p.peek(0)) {
 				p.pos++
 			}
 		default:
@@ -267,8 +267,8 @@ func (p *reParser) chars(s runes, at int) *reNode {
 	return &reNode{kind: reSet, set: s, at: at}
 }
 
-func (p *reParser) position(w place5, at int) *reNode {
-	return &reNode{kind: rePlace, place: w, at: at}
+func (p *reParser) position(w anchor, at int) *reNode {
+	return &reNode{kind: rePlace, anchor: w, at: at}
 }
 
 func (p *reParser) atom() *reNode {

@@ -17,7 +17,7 @@ func needsBacktracking(n *reNode) bool {
 			return true
 		}
 	case rePlace:
-		switch n.place {
+		switch n.anchor {
 		case atLine, atLineEnd, atLineUnix, atEndUnix:
 			return true
 		}
@@ -34,7 +34,7 @@ func needsBacktracking(n *reNode) bool {
 // line terminator, and word boundaries beside characters that are not ASCII.
 func places(n *reNode) (ends, words bool) {
 	if n.kind == rePlace {
-		return n.place == atLastEnd || n.place == atLastLF, n.place == atWord || n.place == atNoWord
+		return n.anchor == atLastEnd || n.anchor == atLastLF, n.anchor == atWord || n.anchor == atNoWord
 	}
 	for _, k := range n.kids {
 		e, w := places(k)
@@ -86,7 +86,7 @@ func (p *printer) node(n *reNode) {
 			fmt.Fprintf(p, `(?:\%d)`, n.num)
 		}
 	case rePlace:
-		p.place(n.place)
+		p.place(n.anchor)
 	}
 }
 
@@ -203,12 +203,12 @@ const (
 	noWord2   = `(?:(?<=` + letter2 + `)(?=` + letter2 + `)|(?<!` + letter2 + `)(?!` + letter2 + `))`
 )
 
-func (p *printer) place(w place5) {
+func (p *printer) place(w anchor) {
 	if !p.backtracking {
-		p.WriteString(map[place5]string{atBegin: `\A`, atEnd: `\z`, atLastEnd: `\z`, atLastLF: `\z`, atWord: `\b`, atNoWord: `\B`}[w])
+		p.WriteString(map[anchor]string{atBegin: `\A`, atEnd: `\z`, atLastEnd: `\z`, atLastLF: `\z`, atWord: `\b`, atNoWord: `\B`}[w])
 		return
 	}
-	p.WriteString(map[place5]string{
+	p.WriteString(map[anchor]string{
 		atBegin: `\A`, atEnd: `\z`, atLastEnd: end2, atLastLF: endLF2, atLine: line2, atLineUnix: lineLF2,
 		atLineEnd: lineEnd2, atEndUnix: lineEndLF, atWord: word2, atNoWord: noWord2,
 	}[w])

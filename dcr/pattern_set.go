@@ -62,6 +62,15 @@ func (s runes) intersect(t runes) runes {
 
 func (s runes) minus(t runes) runes { return s.intersect(t.complement()) }
 
+func (s runes) has(r rune) bool {
+	for _, x := range s {
+		if r >= x.lo && r <= x.hi {
+			return true
+		}
+	}
+	return false
+}
+
 // single gives the only character of the set.
 func (s runes) single() (rune, bool) {
 	if len(s) == 1 && s[0].lo == s[0].hi {
