@@ -110,7 +110,11 @@ func (c *checker) httpKey(a *Affinity, at string, s *Service, used bool) {
 			c.error(where, "WG009", fmt.Sprintf("%s: [remote-host, remote-port], [remote-host] or [client-address] expected, not [%s]", where, key))
 		}
 	}
-	if used && !a.Rules.IsZero() && key == "client-address" && len(s.TrustHeadersFrom) == 0 {
+	switch behind := len(s.TrustHeadersFrom) > 0; {
+	case !used || a.Rules.IsZero():
+	case key == "client-address" && !behind:
 		c.warning(where, "WG305", fmt.Sprintf("service %q: behind another proxy everybody has one key, since trust_headers_from is empty", s.Name))
+	case key == "remote-host" && behind:
+		c.warning(where, "WG305", fmt.Sprintf("service %q: everybody behind one of trust_headers_from has its key; [client-address] is the client's own", s.Name))
 	}
 }
