@@ -42,10 +42,20 @@ func (c *conn) goesOn(err error) bool {
 	}
 	switch {
 	case errors.Is(err, httpproxy.ErrClientGone), errors.Is(err, httpproxy.ErrClientSlow), errors.Is(err, httpproxy.ErrBodyLong),
-		errors.Is(err, httpproxy.ErrPanic), x.view.Is("CONNECT"):
+		errors.Is(err, httpproxy.ErrPanic), errors.Is(err, httpproxy.ErrExpectation), x.view.Is("CONNECT"):
 		return false
 	}
-	return x.view.Framing.Kind == http1.NoBody || x.up.whole
+	return x.up.whole || x.skipBody()
+}
+
+// skipBody passes over a body that has come whole and that nobody took; false when there may be more of it.
+func (x *exchange) skipBody() bool {
+	f := x.view.Framing
+	if f.Kind == http1.Chunked || f.Length > int64(x.fill-x.head) {
+		return false
+	}
+	x.pos = x.head + int(f.Length)
+	return true
 }
 
 // abort ends a response that has begun and can't be finished, so that the client sees it (HF-7).

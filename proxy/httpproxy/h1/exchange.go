@@ -18,7 +18,8 @@ type exchange struct {
 	pos  int    // first octet of in that was not taken yet
 	have int    // octets of resp
 
-	req, answer, trailer http1.Head
+	req, answer          http1.Head
+	trailer, backTrailer http1.Head // of the request, of the response
 	headLimits           http1.Limits
 	view                 httpproxy.View
 	dec                  httpproxy.Decider

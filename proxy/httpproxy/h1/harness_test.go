@@ -146,7 +146,7 @@ func (r *rig) dial() *wire {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(8 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
 	return &wire{r.t, c, bufio.NewReader(c)}
 }
 

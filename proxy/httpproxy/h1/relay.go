@@ -79,7 +79,7 @@ func (c *conn) relaySized(s *server, n int, length int64) (clean bool, err error
 func (c *conn) relayChunked(s *server, n int, bare bool) (clean bool, err error) {
 	x := c.x
 	x.back = http1.Chunks{Bare: bare}
-	x.trailer.Reset()
+	x.backTrailer.Reset()
 	from, at := n, n // resp[from:at] is to be written, resp[at:have] to be looked at
 	led := false
 	flush := func() error {
@@ -151,15 +151,15 @@ func (c *conn) relayChunked(s *server, n int, bare bool) (clean bool, err error)
 func (c *conn) trailers(at int, bare bool) (used int, end []byte, err error) {
 	x := c.x
 	lim := http1.Limits{Block: c.gen.Limits.MaxTrailers, Fields: c.gen.Limits.MaxFields}
-	used, err = x.trailer.ParseTrailers(x.resp[at:x.have], &lim)
+	used, err = x.backTrailer.ParseTrailers(x.resp[at:x.have], &lim)
 	if err != nil {
 		return 0, nil, badResponse(err.Error())
 	}
-	if used == 0 || bare || len(x.trailer.Fields) == 0 {
+	if used == 0 || bare || len(x.backTrailer.Fields) == 0 {
 		return used, nil, nil
 	}
-	x.trailer.CutTrailers()
-	return used, append(x.trailer.AppendFields(nil), crlf...), nil
+	x.backTrailer.CutTrailers()
+	return used, append(x.backTrailer.AppendFields(nil), crlf...), nil
 }
 
 // relayRest relays a body that ends with the connection: in chunks of ours, so that its end can be told from a break;

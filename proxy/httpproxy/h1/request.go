@@ -92,6 +92,9 @@ var errRetry = errors.New("h1: may be tried again")
 // attempt offers the request to the leased server, over a pooled connection or a new one.
 func (c *conn) attempt() error {
 	x := c.x
+	if err := c.compose(); err != nil {
+		return err
+	}
 	for {
 		s, err := c.connection(x.same)
 		if err != nil {
@@ -137,9 +140,6 @@ func (c *conn) exchangeOn(s *server, used bool) error {
 	c.server.Store(s)
 	defer c.server.Store(nil)
 	x.have = 0
-	if err := c.compose(); err != nil {
-		return err
-	}
 	now := c.f.now()
 	c.arm(now, c.gen.Limits.ResponseTimeout)
 	c.watch.Store(now + watchAfter)

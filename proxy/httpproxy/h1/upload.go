@@ -260,7 +260,7 @@ func (c *conn) endUpload(err error) error {
 func (c *conn) interrupt() {
 	for {
 		d := c.deadline.Load()
-		if d < 0 && d != late || c.deadline.CompareAndSwap(d, stopped) {
+		if d < 0 || c.deadline.CompareAndSwap(d, stopped) {
 			break
 		}
 	}
