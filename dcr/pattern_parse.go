@@ -31,7 +31,7 @@ type reNode struct {
 	num      int  // group number
 	behind   bool // look-behind
 	not      bool
-	place    anchor
+	anchor   anchor
 	at       int // character of the pattern where it begins
 }
 
