@@ -136,7 +136,7 @@ func answer(r *request, v any) {
 	var body bytes.Buffer
 	e := json.NewEncoder(&body)
 	e.SetEscapeHTML(false) // the type is JSON, and URIs should be readable
-	if err := e.Encode(v); err != nil {
+	if err := e.Encode(utc(v)); err != nil {
 		writeProblem(r.w, err)
 		return
 	}

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -299,6 +300,28 @@ func TestStateIsTheWorstOfThree(t *testing.T) {
 		}
 		if s.Describe(); s.State != c.want {
 			t.Errorf("%s %s %s: %q, want %q", c.admin, c.sip, c.http, s.State, c.want)
+		}
+	}
+}
+
+// TestTimesAreUTC, wherever they stand in an answer (operations.md 5.1); the node's own values stay.
+func TestTimesAreUTC(t *testing.T) {
+	there := time.Date(2026, 11, 30, 12, 0, 0, 0, time.FixedZone("", 7200))
+	st := []Server{{Since: there, Health: map[string]Health{"sip": {Since: there}}, Drain: &Drain{Since: there, Deadline: &there, Dialogs: Remaining{Expected: &there}}}}
+	b, err := json.Marshal(utc(st))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(b), "2026-11-30T10:00:00Z"); n != 5 || strings.Contains(string(b), "+02:00") {
+		t.Errorf("%d of 5 times: %s", n, b)
+	}
+	if st[0].Since != there || *st[0].Drain.Deadline != there || st[0].Health["sip"].Since != there {
+		t.Error("the node's values were changed")
+	}
+	for _, v := range []any{nil, 1, "x", map[string]any{"a": 1}, []string(nil), (*Drain)(nil)} {
+		want, _ := json.Marshal(v)
+		if got, err := json.Marshal(utc(v)); err != nil || string(got) != string(want) {
+			t.Errorf("%v became %s", v, got)
 		}
 	}
 }

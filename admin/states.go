@@ -88,7 +88,7 @@ type Server struct {
 	Sessions      int                `json:"sessions"`
 	Websockets    int                `json:"websockets"`
 	P95           *float64           `json:"p95_ms"`
-	Since         time.Time          `json:"since"` // of the state
+	Since         time.Time          `json:"since,omitzero"` // of the state
 	Drain         *Drain             `json:"drain,omitempty"`
 	Note          string             `json:"note,omitempty"`
 	ETag          string             `json:"etag"` // changes with admin state, weight and deadline; filled by Describe
@@ -105,7 +105,7 @@ type Setting[T any] struct {
 type Health struct {
 	State string    `json:"state"`           // unknown, up, down, draining, ejected
 	Cause string    `json:"cause,omitempty"` // "503×4", "connection refused"
-	Since time.Time `json:"since"`
+	Since time.Time `json:"since,omitzero"`
 	Last  string    `json:"last_answer,omitempty"` // of a probe, and whether it counted
 }
 

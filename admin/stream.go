@@ -33,7 +33,7 @@ func newStream(w http.ResponseWriter) *stream {
 
 // send writes one event; id 0 writes none.
 func (s *stream) send(id uint64, event string, v any) error {
-	body, err := json.Marshal(v)
+	body, err := json.Marshal(utc(v))
 	if err != nil {
 		return err
 	}
