@@ -132,7 +132,7 @@ func (b *bed) build() *Generation {
 		}
 		members = append(members, m)
 	}
-	table, err := routing.NewTable(members, routing.HashSettings{})
+	table, err := routing.NewTable(members, routing.HashSettings{Partitions: 1021, Replicas: 40})
 	if err != nil {
 		b.t.Fatal(err)
 	}
