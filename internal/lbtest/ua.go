@@ -287,6 +287,11 @@ func (t *Transaction) Final(ctx context.Context) (*Message, error) {
 	}
 }
 
+// Build writes the request that Start would send.
+func (ua *UA) Build(p *Path, branch string, lines ...string) []byte {
+	return ua.build(p, branch, lines)
+}
+
 func (ua *UA) build(p *Path, branch string, lines []string) []byte {
 	var b strings.Builder
 	b.WriteString(lines[0] + "\r\n")
