@@ -24,7 +24,7 @@ var allowed = map[string][]string{
 	"proxy/httpproxy/h1": {"proxy/httpproxy", "internal/http1"},
 	"admin":              {"config", "dcr", "routing", "proxy"},
 	"internal/engine":    {"*"},
-	"internal/demo":      {"config", "internal/engine"},
+	"internal/demo":      {"config", "internal/engine", "admin"},
 	"cmd/wyegate":        {"config", "dcr", "routing", "admin", "internal/engine", "internal/demo", "internal/health"},
 	"internal/lbtest":    {"internal/sip"},
 	"internal/archtest":  {},
