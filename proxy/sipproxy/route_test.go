@@ -516,6 +516,26 @@ func TestSX2_ResponsesByVia(t *testing.T) {
 	}
 }
 
+// SX-4, SX-5: what a datagram need not have, a stream must: a length, and the empty line behind the head.
+func TestSX5_DatagramOntoStream(t *testing.T) {
+	b := newBed(t, bedOptions{servers: tcpServers})
+	text := strings.Replace(alice("nolength").request("MESSAGE", 1), "Content-Length: 0\r\n\r\n", "\r\nhello", 1)
+	p := b.one(b.in(aliceAt, text))
+	if value(p.text, "Content-Length") != "5" || !strings.HasSuffix(p.text, "\r\n\r\nhello") {
+		t.Errorf("sent %s", p.text)
+	}
+	p = b.one(b.in(aliceAt, strings.TrimSuffix(alice("noend").request("OPTIONS", 1), "\r\n")))
+	if !strings.HasSuffix(p.text, "\r\n\r\n") {
+		t.Errorf("sent %q", p.text)
+	}
+	c := newBed(t, bedOptions{})
+	q := c.one(c.in(trunkAt, trunk("reply").request("OPTIONS", 1)))
+	r := c.one(c.from(q, strings.Replace(respond(q.text, 200, "x"), "Content-Length: 0\r\n\r\n", "\r\nhi", 1)))
+	if value(r.text, "Content-Length") != "2" {
+		t.Errorf("response is %s", r.text)
+	}
+}
+
 // SX-13: IPv6 on both sides, and a pair when the families are bridged.
 func TestSX13_IPv6(t *testing.T) {
 	b := newBed(t, bedOptions{
