@@ -19,6 +19,7 @@ type cli struct {
 	Explain ExplainCmd `cmd:"" help:"Where a message would go, and why."`
 	Test    TestCmd    `cmd:"" help:"Run test files."`
 	Init    InitCmd    `cmd:"" help:"Print a commented starter file."`
+	Demo    DemoCmd    `cmd:"" help:"The main job on loopback, with checks."`
 
 	Status    StatusCmd    `cmd:"" help:"One screen."`
 	Servers   ServersCmd   `cmd:"" help:"Servers: states, drain, weight."`

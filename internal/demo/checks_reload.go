@@ -1,0 +1,83 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Sizes of the load under the reloads.
+const (
+	loadWorkers = 8
+	loadPace    = 5 * time.Millisecond
+	loadRounds  = 24 // that must have gone through between two reloads
+)
+
+var errTaken = errors.New("the broken configuration was taken")
+
+// reloads takes three configurations while calls and pages go through; the second is broken and must change nothing.
+func (c *checks) reloads(ctx context.Context) (outcome, error) {
+	o := outcome{title: "3 reloads under traffic, one of them broken"}
+	load := &traffic{phones: c.phones, web: c.web}
+	run, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	for w := range loadWorkers {
+		running.Go(func() { load.loop(run, w, loadPace) })
+	}
+	before, err := c.edge.engine.Status().Generation, error(nil)
+	for _, text := range []string{
+		c.edge.configText("first reload"), c.edge.configText("broken") + "\npools: []\n", c.edge.configText("third reload"),
+	} {
+		if err = errors.Join(err, c.reload(ctx, load, text)); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = c.some(ctx, load)
+	}
+	stop()
+	running.Wait()
+	failed := load.failed.Load()
+	o.detail = fmt.Sprintf("%d failed; the broken one changed nothing", failed)
+	o.facts = fmt.Sprintf("%d calls and %d pages, %s", load.calls.Load(), load.pages.Load(), o.detail)
+	after := c.edge.engine.Status().Generation
+	switch {
+	case err != nil:
+	case failed > 0:
+		err = load.because()
+	case after != before+2:
+		err = fmt.Errorf("generation %d became %d, not %d", before, after, before+2)
+	}
+	return o, err
+}
+
+// reload writes a configuration and has it taken. The one with a second `pools` is refused, and nothing changes.
+func (c *checks) reload(ctx context.Context, load *traffic, text string) error {
+	if err := c.some(ctx, load); err != nil {
+		return err
+	}
+	if err := c.edge.write(configName, text); err != nil {
+		return err
+	}
+	broken := text != c.edge.configText("first reload") && text != c.edge.configText("third reload")
+	was := c.edge.engine.Status()
+	err := c.edge.engine.Reload("demo")
+	is := c.edge.engine.Status()
+	switch {
+	case !broken:
+		return err
+	case err == nil:
+		return errTaken
+	case was.Generation != is.Generation || was.Digest != is.Digest:
+		return fmt.Errorf("the broken configuration was refused, and generation %d became %d", was.Generation, is.Generation)
+	}
+	return nil
+}
+
+// some waits until more of the load has gone through.
+func (c *checks) some(ctx context.Context, load *traffic) error {
+	want := load.calls.Load() + loadRounds
+	return c.edge.await(ctx, func() bool { return load.calls.Load() >= want || load.failed.Load() > 0 })
+}
