@@ -397,15 +397,41 @@ func (w *worker) keyFor(r *request, t *target, x *proxy.Explanation) proxy.Key {
 		}
 		return k
 	}
-	w.sample++
-	if o := t.Obs.RuleSeconds; o != nil && w.sample%64 == 0 { // the one clock reading beside the batch's
-		start := time.Now()
-		k := t.Target.Key(&w.view, t.keyParts(), &w.scratch, nil)
-		o.Observe(time.Since(start).Seconds())
-		return k
-	}
-	return t.Target.Key(&w.view, t.keyParts(), &w.scratch, nil)
+	k := w.timedKey(t)
+	w.limits(t)
+	return k
 }
+
+// timedKey evaluates the rules, and measures one evaluation in 64: the one reading of the clock beside the batch's.
+func (w *worker) timedKey(t *target) proxy.Key {
+	w.sample++
+	o := t.Obs.RuleSeconds
+	if o == nil || w.sample%64 != 0 {
+		return t.Target.Key(&w.view, t.keyParts(), &w.scratch, nil)
+	}
+	start := time.Now()
+	k := t.Target.Key(&w.view, t.keyParts(), &w.scratch, nil)
+	o.Observe(time.Since(start).Seconds())
+	return k
+}
+
+// limits counts what the evaluation had to give up.
+func (w *worker) limits(t *target) {
+	l := w.scratch.DCR.Limits()
+	if l.Steps > 0 {
+		count(t.Obs.RuleLimits[limitSteps])
+	}
+	if l.List > 0 {
+		count(t.Obs.RuleLimits[limitList])
+	}
+}
+
+// Indices of obs.RuleLimitWords.
+const (
+	limitSteps = iota
+	limitList
+	limitParked
+)
 
 var callerParts = []proxy.KeyPart{proxy.PartFromTag, proxy.PartCallID}
 

@@ -284,11 +284,43 @@ func TestST5_NoRetryBehindCancel(t *testing.T) {
 	b := newBed(t, bedOptions{})
 	c := trunk("canret")
 	one := b.one(b.in(trunkAt, c.request("INVITE", 1)))
-	b.one(b.in(trunkAt, c.request("CANCEL", 1)))
+	if can := b.one(b.in(trunkAt, c.request("CANCEL", 1))); status(can.text) != "200" {
+		t.Errorf("CANCEL is answered with %v", can)
+	}
 	r := b.one(b.from(one, respond(one.text, 503, "b1")))
 	if status(r.text) != "500" {
 		t.Errorf("answer is %v", r)
 	}
+}
+
+// ST-10: the CANCEL of a held INVITE is answered 200, a repeated one absorbed, no further copy of the INVITE is sent;
+// it goes out with the first provisional, and over UDP until the final response.
+func TestST10_HeldCancel(t *testing.T) {
+	b := newBed(t, bedOptions{})
+	c := trunk("held")
+	inv := b.one(b.in(trunkAt, c.request("INVITE", 1)))
+	for range 2 {
+		if r := b.one(b.in(trunkAt, c.request("CANCEL", 1))); status(r.text) != "200" || r.to != "flow 7" || value(r.text, "CSeq") != "1 CANCEL" {
+			t.Fatalf("CANCEL is answered with %v", r)
+		}
+	}
+	b.none(b.pass(3 * time.Second))
+	sent := b.from(inv, respond(inv.text, 180, "b1"))
+	if len(sent) != 2 || !strings.HasPrefix(sent[0].text, "CANCEL ") || sent[0].to != inv.to || branchOf(sent[0].text) != branchOf(inv.text) || status(sent[1].text) != "180" {
+		t.Fatalf("with the 180: %v", sent)
+	}
+	if again := b.pass(1600 * time.Millisecond); len(again) != 2 || again[0].text != sent[0].text {
+		t.Errorf("copies of the CANCEL: %v", again)
+	}
+	b.none(b.from(inv, respond(sent[0].text, 200, "b1")))
+	if r := b.one(b.from(inv, respond(inv.text, 487, "b1"))); status(r.text) != "487" {
+		t.Errorf("final is %v", r)
+	}
+	c.to = "b1"
+	if a := b.one(b.in(trunkAt, c.request("ACK", 1))); a.to != inv.to {
+		t.Errorf("ACK: %v", a)
+	}
+	b.none(b.pass(10 * time.Second))
 }
 
 // 9.3, ST-10: 100 after 200 ms and 408 after 64*T1 for a kept INVITE; a late 2xx passes; nothing of that for others or

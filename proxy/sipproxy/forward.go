@@ -111,7 +111,15 @@ func (w *worker) handle(r *request) {
 		return
 	case cancel:
 		if p := w.pendingOf(e); p != nil {
+			held := p.holds(e)
 			p.cancelled, p.resend, p.trying = true, time.Time{}, time.Time{}
+			if held {
+				p.holdsCancel = true
+				d := refuse(200, "local", 'L', '-')
+				d.t = p.t
+				w.answer(r, &d)
+				return
+			}
 		}
 		if e.place == toNobody {
 			d := refuse(200, "local", 'L', '-')
@@ -121,6 +129,15 @@ func (w *worker) handle(r *request) {
 	}
 	d := w.decide(r, e, nil)
 	w.carry(r, &d, key, 0)
+}
+
+// holds says that an INVITE is held and nobody has answered it: its CANCEL is answered here, and goes to the server that
+// shows itself with a provisional (ST-10).
+func (p *pending) holds(e *entry) bool {
+	if p.holdsCancel {
+		return true // a repeated one is absorbed
+	}
+	return p.req != nil && e.phase == sent && e.place == toServer && (e.has(flagReliable) || p.t.KeepAll)
 }
 
 // repeated is a request that we have seen: it takes the same path, unless its server cannot take it any more and has

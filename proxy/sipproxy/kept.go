@@ -150,7 +150,7 @@ func (w *worker) copyAgain(e *entry, q *pending) {
 		return
 	}
 	q.interval *= 2
-	if q.class != invite || e.phase == final {
+	if q.class != invite || e.phase != sent {
 		q.interval = min(q.interval, timerT2)
 	}
 	q.resend = w.now.Add(q.interval)
@@ -160,6 +160,12 @@ func (w *worker) copyAgain(e *entry, q *pending) {
 			return
 		}
 		w.reply(q.g, &q.in, q.aux)
+		return
+	}
+	if e.phase == answered && q.class == invite {
+		if q.holdsCancel {
+			w.withKept(q, func(r *request) { w.ownRequest(r, q, e.server(), "CANCEL", r.m.Value(sip.To)) })
+		}
 		return
 	}
 	w.withKept(q, func(r *request) {
@@ -317,6 +323,9 @@ func (w *worker) unreachable(ev *transport.Event) {
 		return
 	}
 	to := fold(ev.Remote)
+	if f := w.p.cfg.Unreachable; f != nil {
+		f(to, ev.Err)
+	}
 	if w.lastGone.addr == to && w.lastGone.at.Equal(w.now) {
 		return // one look through the pending ones per batch
 	}

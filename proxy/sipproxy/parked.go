@@ -125,6 +125,9 @@ func (w *worker) shed(r *request, key uint64, d *decision) {
 	if d.park == parkBehind {
 		return // its INVITE goes on by itself, and the CANCEL comes again
 	}
+	if d.park == parkNumber {
+		count(d.t.Obs.RuleLimits[limitParked])
+	}
 	r.gaveUp, r.other = true, &answer{}
 	next := w.decide(r, nil, nil)
 	if next.verb == doPark {

@@ -31,19 +31,20 @@ type pending struct {
 	req []byte            // kept request; nil: not kept
 	aux []byte            // kept ACK, or kept final response
 
-	left      [maxTries]leftAttempt
-	nleft     int
-	status    int  // of the last final response that went to the client
-	named     bool // it names its one possible destination
-	source    byte // third letter of the disposition
-	how       routing.How
-	cancelled bool
-	retried   bool // a 503 was retried
-	again     bool // the connection was opened again
-	passed    bool // it passed us before: no retries (SH-3)
-	larger    bool // went by TCP for its size (SX-9)
-	acked     bool
-	silent    bool // counted as a passive failure already
+	left        [maxTries]leftAttempt
+	nleft       int
+	status      int  // of the last final response that went to the client
+	named       bool // it names its one possible destination
+	source      byte // third letter of the disposition
+	how         routing.How
+	cancelled   bool
+	holdsCancel bool // the CANCEL was answered here and goes out with the first provisional (ST-10)
+	retried     bool // a 503 was retried
+	again       bool // the connection was opened again
+	passed      bool // it passed us before: no retries (SH-3)
+	larger      bool // went by TCP for its size (SX-9)
+	acked       bool
+	silent      bool // counted as a passive failure already
 
 	resend   time.Time // next copy; zero: none
 	interval time.Duration

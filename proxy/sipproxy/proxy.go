@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +35,8 @@ type Config struct {
 	// Probe is told responses whose only Via is ours: answers to health probes, which leave by the sockets of traffic. It
 	// is lent the message and must not wait. Nil: nobody probes.
 	Probe func(in *transport.Inbound)
+	// Unreachable is told ICMP errors, for probes that wait for an answer. It must not wait. Nil: nobody probes.
+	Unreachable func(to netip.AddrPort, err error)
 
 	Entries int // transactions
 	Hints   int // dialog hints

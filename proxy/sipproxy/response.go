@@ -177,7 +177,10 @@ func (w *worker) provisional(p *reply, slot uint32, e *entry, q *pending) bool {
 	q.trying, q.giveUp = time.Time{}, time.Time{}
 	if p.class == invite {
 		q.resend = time.Time{}
-		if q.nleft == 0 && !e.has(flagRetag) {
+		switch {
+		case q.holdsCancel:
+			w.sendCancel(e, q)
+		case q.nleft == 0 && !e.has(flagRetag):
 			w.release(q)
 		}
 	} else if !q.resend.IsZero() {
@@ -187,6 +190,15 @@ func (w *worker) provisional(p *reply, slot uint32, e *entry, q *pending) bool {
 	w.learn(p)
 	w.counts(p, q)
 	return true
+}
+
+// sendCancel sends the CANCEL that was held to the server that has answered, and again by UDP until the final response.
+func (w *worker) sendCancel(e *entry, q *pending) {
+	w.withKept(q, func(r *request) { w.ownRequest(r, q, e.server(), "CANCEL", r.m.Value(sip.To)) })
+	if e.kind == transport.UDP {
+		q.interval = timerT1
+		q.resend = w.now.Add(timerT1)
+	}
 }
 
 // busy is a 503 (SH-3, 9.5): Retry-After gives the server a rest; where the request is still held it is tried once on
