@@ -171,7 +171,7 @@ func (c *conn) waitPlain() bool {
 func (c *conn) release() {
 	if x := c.x; x != nil {
 		c.x = nil
-		c.f.exchanges.put(c.number, x)
+		c.f.exchanges.put(x)
 	}
 }
 

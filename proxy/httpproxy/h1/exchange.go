@@ -53,7 +53,7 @@ const (
 // exchange gives memory for one request, from the free list or new.
 func (f *Front) exchange(c *conn) *exchange {
 	want := c.gen.Limits.MaxHeader + bodyRoom
-	if x := f.exchanges.get(c.number); x != nil && len(x.in) >= want {
+	if x := f.exchanges.get(); x != nil && len(x.in) >= want {
 		x.fill = 0
 		return x
 	}

@@ -1,37 +1,41 @@
 package h1
 
-import "sync/atomic"
-
+// freeSlots is how many unused things a free list keeps; the rest is left to the collector.
 const freeSlots = 512
 
-// freeList keeps what connections use for one request and then do without. It is an array of atomic pointers, not a
-// stack: whoever takes or gives starts at a place of its own, so that two rarely touch one word. What finds no place is
-// left to the collector.
+// freeList keeps what connections use for one request and then do without. Last in, first out: what is taken next is
+// what the cache still has, and no more is kept than was in use at once. It has no lock.
 type freeList[T any] struct {
-	slots [freeSlots]atomic.Pointer[T]
+	items       [freeSlots]*T // each owned by whoever popped its number
+	full, empty stack
 }
 
-const freeProbes = 16
-
-func (l *freeList[T]) get(hint uint32) *T {
-	for i := range uint32(freeProbes) {
-		s := &l.slots[(hint+i)%freeSlots]
-		if s.Load() == nil {
-			continue
-		}
-		if t := s.Swap(nil); t != nil {
-			return t
-		}
+func (l *freeList[T]) init() {
+	l.full, l.empty = newStack(freeSlots), newStack(freeSlots)
+	for i := range freeSlots {
+		l.empty.push(i)
 	}
-	return nil
+}
+
+// get gives nil when there is none.
+func (l *freeList[T]) get() *T {
+	i, ok := l.full.pop()
+	if !ok {
+		return nil
+	}
+	t := l.items[i]
+	l.items[i] = nil
+	l.empty.push(i)
+	return t
 }
 
 // put says whether there was a place.
-func (l *freeList[T]) put(hint uint32, t *T) bool {
-	for i := range uint32(freeProbes) {
-		if s := &l.slots[(hint+i)%freeSlots]; s.Load() == nil && s.CompareAndSwap(nil, t) {
-			return true
-		}
+func (l *freeList[T]) put(t *T) bool {
+	i, ok := l.empty.pop()
+	if !ok {
+		return false
 	}
-	return false
+	l.items[i] = t
+	l.full.push(i)
+	return true
 }

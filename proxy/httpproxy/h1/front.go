@@ -41,7 +41,7 @@ type Front struct {
 	pipes     pipes
 	servers   servers
 	conns     registry
-	numbers   atomic.Uint32 // of connections, to spread them over shards and free lists
+	numbers   atomic.Uint32 // of connections, to spread them over shards
 
 	panics atomic.Uint64
 }
@@ -59,6 +59,9 @@ func New(c Config) *Front {
 	}
 	f := &Front{cfg: c, log: c.Log, base: time.Now()}
 	f.servers.front = f
+	f.exchanges.init()
+	f.pieces.init()
+	f.pipes.init()
 	return f
 }
 

@@ -7,6 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+const haveRaw = true
+
 // The calls below never block: the sockets of the runtime's poller don't. So the scheduler need not be told, which would
 // cost as much as the call's own entry.
 

@@ -4,6 +4,8 @@ package h1
 
 import "syscall"
 
+const haveRaw = false
+
 // Elsewhere than on Linux every connection takes the plain way: init finds no raw access to use.
 
 func rawRead(fd uintptr, b []byte) (int, syscall.Errno)  { return 0, syscall.ENOSYS }

@@ -10,11 +10,11 @@ import (
 // request answers the request in the exchange. It gives false when the connection is to end.
 func (c *conn) request() bool {
 	x := c.x
+	c.listens() // it may have waited for this request for long
 	if err := c.decide(); err != nil {
 		c.refuse(err)
 		return !c.closing
 	}
-	x.keep = x.keep && !c.f.drain.Load()
 	err := c.attempts()
 	c.watch.Store(0)
 	switch {

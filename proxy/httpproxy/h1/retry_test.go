@@ -332,14 +332,14 @@ func TestStickySession(t *testing.T) {
 	if _, body := ask("/login", "Cookie: WGROUTE="+strings.ToUpper(token)); body != home {
 		t.Error("upper case is another token")
 	}
-	if _, body := ask("/a;wgroute="+token+"/b"); body != home {
+	if _, body := ask("/a;wgroute=" + token + "/b"); body != home {
 		t.Error("the path parameter does not count")
 	}
 	for range 4 {
 		if _, body := ask("/", "Cookie: JSESSIONID=\"abc.def."+home+"\""); body != home {
 			t.Error("the route behind the session id does not count")
 		}
-		if _, body := ask("/x;jsessionid=abc."+home+"?q"); body != home {
+		if _, body := ask("/x;jsessionid=abc." + home + "?q"); body != home {
 			t.Error("the route in the path does not count")
 		}
 	}

@@ -30,7 +30,7 @@ type sock struct {
 // init wraps c. Wrappers that only carry other addresses (listen.Conn) are looked through, TLS is not.
 func (s *sock) init(c net.Conn) {
 	s.Conn = c
-	if s.tcp = tcpOf(c); s.tcp == nil {
+	if s.tcp = tcpOf(c); s.tcp == nil || !haveRaw {
 		return
 	}
 	raw, err := s.tcp.SyscallConn()

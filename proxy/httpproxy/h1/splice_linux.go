@@ -25,8 +25,8 @@ type pipes struct {
 	kept atomic.Int32
 }
 
-func (l *pipes) get(hint uint32) (*pipe, error) {
-	if p := l.list.get(hint); p != nil {
+func (l *pipes) get() (*pipe, error) {
+	if p := l.list.get(); p != nil {
 		l.kept.Add(-1)
 		return p, nil
 	}
@@ -39,8 +39,8 @@ func (l *pipes) get(hint uint32) (*pipe, error) {
 }
 
 // put keeps an empty pipe; dirty ones and those too many are closed.
-func (l *pipes) put(hint uint32, p *pipe, clean bool) {
-	if clean && l.kept.Add(1) <= pipesKept && l.list.put(hint, p) {
+func (l *pipes) put(p *pipe, clean bool) {
+	if clean && l.kept.Add(1) <= pipesKept && l.list.put(p) {
 		return
 	}
 	if clean {
@@ -50,14 +50,14 @@ func (l *pipes) put(hint uint32, p *pipe, clean bool) {
 	_ = unix.Close(p.w)
 }
 
+func (l *pipes) init() { l.list.init() }
+
 // closeAll closes what is kept.
 func (l *pipes) closeAll() {
-	for i := range l.list.slots {
-		if p := l.list.slots[i].Swap(nil); p != nil {
-			l.kept.Add(-1)
-			_ = unix.Close(p.r)
-			_ = unix.Close(p.w)
-		}
+	for p := l.list.get(); p != nil; p = l.list.get() {
+		l.kept.Add(-1)
+		_ = unix.Close(p.r)
+		_ = unix.Close(p.w)
 	}
 }
 
@@ -103,13 +103,13 @@ func (sp *splicer) outOnce(fd uintptr) bool {
 
 // copy moves left octets from s to the client, and says how many went. 0 without an error: there is no pipe to be had.
 func (sp *splicer) copy(c *conn, s *server, left int64) (done int64, err error) {
-	p, err := c.f.pipes.get(c.number)
+	p, err := c.f.pipes.get()
 	if err != nil {
 		return 0, nil
 	}
 	sp.p = p
 	defer func() {
-		c.f.pipes.put(c.number, p, sp.held == 0)
+		c.f.pipes.put(p, sp.held == 0)
 		sp.p = nil
 	}()
 	sp.held = 0

@@ -8,6 +8,7 @@ type pipe struct{}
 
 type pipes struct{}
 
+func (l *pipes) init()     {}
 func (l *pipes) closeAll() {}
 
 type splicer struct{}

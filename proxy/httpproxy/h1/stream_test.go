@@ -372,4 +372,3 @@ func TestPipelinedAnswersAtOnce(t *testing.T) {
 		t.Error(body)
 	}
 }
-

@@ -129,7 +129,7 @@ func (t *tunnel) guard() {
 
 // copy moves one direction until its source ends; then the other side's half is closed. A break ends both directions.
 func (t *tunnel) copy(to, from *sock, count *atomic.Int64, f *frames) {
-	r := reader{f: t.c.f, hint: t.c.number, s: from}
+	r := reader{f: t.c.f, s: from}
 	r.step = r.once
 	for {
 		b, err := r.read()
@@ -177,7 +177,6 @@ func closeWrite(s *sock) error {
 // reader waits for bytes without holding memory.
 type reader struct {
 	f    *Front
-	hint uint32
 	s    *sock
 	p    *piece
 	n    int
@@ -206,7 +205,7 @@ func (r *reader) read() ([]byte, error) {
 
 func (r *reader) take() {
 	if r.p == nil {
-		if r.p = r.f.pieces.get(r.hint); r.p == nil {
+		if r.p = r.f.pieces.get(); r.p == nil {
 			r.p = new(piece)
 		}
 	}
@@ -214,7 +213,7 @@ func (r *reader) take() {
 
 func (r *reader) free() {
 	if r.p != nil {
-		r.f.pieces.put(r.hint, r.p)
+		r.f.pieces.put(r.p)
 		r.p = nil
 	}
 }
