@@ -69,6 +69,9 @@ func TestST1_BranchVectors(t *testing.T) {
 		if got != v.want {
 			t.Errorf("branch is %s, want %s", got, v.want)
 		}
+		if !ourLength([]byte(got)) {
+			t.Errorf("a branch of %d characters is not thought ours", len(got))
+		}
 		var back branch
 		if !c.read([]byte(strings.ToUpper(v.want)), s, hop{v.kind, addr}, &back) || back != v.b {
 			t.Errorf("read back %+v, want %+v", back, v.b)

@@ -49,7 +49,7 @@ func put[L links](x *index, l L, slot uint32) {
 	*l.next(slot) = *p
 	*p = slot
 	x.n++
-	if x.n > x.size() {
+	if x.n > x.size()/2 { // most buckets are empty: asking for what is not there costs one line of memory
 		grow(x, l)
 	}
 }

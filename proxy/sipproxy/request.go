@@ -331,6 +331,10 @@ func appendSolid(dst, b []byte) []byte {
 // readVias looks for Via values of ours among those received: the same hash is a loop, another one a spiral (SV-4), and
 // either means that we are not the first tier (SH-3).
 func (w *worker) readVias(r *request) {
+	top := &r.m.Values.Via
+	if r.m.Count(sip.Via) == 1 && len(top.Value) == r.m.First(sip.Via).Value.Len() {
+		return // one value, and it has none below it: there is no hop to check a branch of ours against
+	}
 	var mine sip.ViaValue
 	pending := false
 	for it := r.m.Vias(); it.Next(); {
@@ -345,9 +349,14 @@ func (w *worker) readVias(r *request) {
 				r.looped = r.looped || b.loop == r.loop
 			}
 		}
-		pending = hasCookie(it.Via.Branch) && r.g.sentBy.host(it.Via.Host, it.Via.Port, false)
+		pending = ourLength(it.Via.Branch) && r.g.sentBy.host(it.Via.Host, it.Via.Port, false)
 		mine = it.Via
 	}
+}
+
+// ourLength says that a branch is as long as ours are, before anything dearer is asked.
+func ourLength(b []byte) bool {
+	return len(b) == len(cookie)+(branchFixed+branchMAC)*8/5 || len(b) == len(cookie)+(maxBranch*8+4)/5
 }
 
 // trusts says whether trust fields of the request's sender are believed by an application (SS-3).
