@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-
-	"github.com/wyegate/wyegate/admin"
 )
 
 // Sizes of the checks, as the sample of operations.md 2.1 shows them.
@@ -244,105 +242,7 @@ func (c *checks) numbers(counts map[string]int, without string) string {
 	return strings.Join(list, "/")
 }
 
-// explain asks where messages would go, sends them, and compares.
-func (c *checks) explain(ctx context.Context) (outcome, error) {
-	seen := make([]*visitor, 8) // with a cookie of the help pages
-	for i := range seen {
-		seen[i] = &visitor{browsers: c.web, cookies: map[string]string{}}
-		if _, err := seen[i].get(ctx, page{domain: webDomain, target: "/help"}); err != nil {
-			return outcome{title: "explain says what traffic did"}, err
-		}
-	}
-	var good atomic.Int64
-	err := each(ctx, explained, func(i int) error {
-		said, did, err := "", "", error(nil)
-		if i%2 == 0 {
-			said, did, err = c.explainCall(ctx, i/2)
-		} else {
-			said, did, err = c.explainPage(ctx, i/2, seen)
-		}
-		if err == nil && (said != did || did == "") {
-			err = fmt.Errorf("explain said %q, traffic went to %q", said, did)
-		}
-		if err == nil {
-			good.Add(1)
-		}
-		return err
-	})
-	o := outcome{title: "explain says what traffic did"}
-	o.detail = fmt.Sprintf("%d of %d messages", good.Load(), explained)
-	o.facts = o.detail
-	return o, err
-}
-
-// explainCall takes calls of every kind: by the room, by the asserted user of an originating leg, by the default key.
-func (c *checks) explainCall(ctx context.Context, i int) (said, did string, err error) {
-	p := c.phones.pick(i)
-	room, more := fmt.Sprintf("salon-%d", i), []string(nil)
-	wantKey := room
-	switch i % 4 {
-	case 1:
-		wantKey = fmt.Sprintf("bob-%d", i)
-		more = []string{"Route: <sip:" + c.edge.address() + ";lr;call=orig>", "P-Asserted-Identity: <sip:" + wantKey + "@example.net>"}
-	case 3:
-		room, wantKey = "", ""
-	}
-	out, err := p.invite(room, more...)
-	if err != nil {
-		return "", "", err
-	}
-	listener := "sip-udp"
-	if p.conn != nil {
-		listener = "sip-tcp"
-	}
-	x, err := c.edge.engine.Explain(ctx, admin.ExplainRequest{Listener: listener, Source: p.local, SIP: out.text})
-	if err != nil {
-		return "", "", err
-	}
-	if wantKey != "" && x.Key != wantKey {
-		return "", "", fmt.Errorf("explain found the key %q, not %q", x.Key, wantKey)
-	}
-	k, err := p.place(ctx, out)
-	if err != nil {
-		return "", "", err
-	}
-	_, err = k.bye(ctx)
-	return x.Server, k.server, err
-}
-
-// explainPage takes pages of every kind: three places of the room's name, and a session that has its cookie.
-func (c *checks) explainPage(ctx context.Context, i int, seen []*visitor) (said, did string, err error) {
-	v := &visitor{browsers: c.web, cookies: map[string]string{}}
-	room := fmt.Sprintf("salon-%d", i)
-	p := page{domain: webDomain, target: "/room"}
-	switch i % 4 {
-	case 0:
-		p = roomPage(room)
-	case 1:
-		p.header = map[string]string{"X-Conference": room}
-	case 2:
-		v.cookies["conf"] = room
-	case 3:
-		v, p.target = seen[i%len(seen)], "/help"
-	}
-	v = &visitor{browsers: c.web, cookies: cloned(v.cookies)} // several ask with one visitor's cookies at a time
-	x, err := c.edge.engine.Explain(ctx, admin.ExplainRequest{Listener: "http", HTTP: p.text(v.cookieLine())})
-	if err != nil {
-		return "", "", err
-	}
-	did, err = v.get(ctx, p)
-	return x.Server, did, err
-}
-
-func cloned(m map[string]string) map[string]string {
-	out := make(map[string]string, len(m))
-	for k, v := range m {
-		out[k] = v
-	}
-	return out
-}
-
-// sorted gives the names of the servers but for one.
+// others gives the names of the servers but for one.
 func (c *checks) others(without string) []string {
 	var names []string
 	for _, s := range c.edge.servers {
