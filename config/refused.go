@@ -70,6 +70,8 @@ var refusedHere = []refusal{
 	{path: "listeners[].proxy_protocol_from", when: func(n *node) bool { return textOf(n.get("transport")) == "udp" },
 		why: "PROXY protocol is read on streams"},
 
+	{path: "listeners[].paused", words: []string{"true"}, what: "a paused listener"},
+
 	{path: "services[].affinity.rules", words: []string{"*.wasm"}, what: "a plug-in"},
 	{path: "services[].applications[].affinity.rules", words: []string{"*.wasm"}, what: "a plug-in"},
 

@@ -47,6 +47,7 @@ func (e *Engine) build(cfg *config.Config, problems []config.Problem, rules map[
 	return Build(cfg, Env{
 		Registry: e.registry, Number: number, Metrics: e.metrics, Lookup: e.names.lookup, Resolver: e.enum.resolver,
 		Rules: rules, Weights: e.state.weights(), OnChange: e.serverChanged, OnSuspect: e.serverSuspect,
+		OnSite: e.siteMoved,
 	}, problems)
 }
 

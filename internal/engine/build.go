@@ -26,6 +26,7 @@ type Env struct {
 
 	OnChange  func(routing.Change)
 	OnSuspect func(*routing.Server, routing.Proto)
+	OnSite    func(routing.SiteMove)
 }
 
 // Draft is everything a configuration comes to before a socket is opened. It is never written after Build.

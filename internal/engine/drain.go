@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/wyegate/wyegate/admin"
-	"github.com/wyegate/wyegate/config"
+	"github.com/wyegate/wyegate/proxy/httpproxy/h1"
 	"github.com/wyegate/wyegate/routing"
 )
 
@@ -113,9 +113,18 @@ func (e *Engine) deadlines(g *Generation, now time.Time) {
 			}
 			if e.overdue.first(m.Server, o.Deadline) {
 				p.MoveDrained(m.Server, "drain deadline", now)
+				e.closeTunnels(p, m.Name)
 			}
 		}
 	}
+}
+
+// closeTunnels closes the WebSockets on a server whose drain is over, within a second.
+func (e *Engine) closeTunnels(p *pool, server string) {
+	e.closers.Go(func() {
+		e.front.CloseTunnels(e.closeCtx, func(k h1.TunnelKey) bool { return k.Pool == p.Name && k.Server == server },
+			uint16(p.def.Drain.WSSCloseCode), time.Second)
+	})
 }
 
 func (o *overdue) first(s *routing.Server, deadline time.Time) bool {
@@ -129,10 +138,4 @@ func (o *overdue) first(s *routing.Server, deadline time.Time) bool {
 	}
 	o.done[s] = deadline
 	return true
-}
-
-// fileDiffers says whether the file on disk is another one than what runs.
-func (e *Engine) fileDiffers(g *Generation) bool {
-	cfg, problems := LoadFile(e.opts.File)
-	return cfg == nil || config.HasErrors(problems) || cfg.Digest != g.digest
 }

@@ -71,8 +71,14 @@ type Engine struct {
 	endpoints []*admin.Endpoint
 	wake      chan struct{} // what is watched has changed
 	edges     chan routing.Change
+	moves     chan routing.SiteMove
 	lostEdges atomic.Uint64
 	sampled   time.Time // owned by tick
+	movedMu   sync.Mutex
+	keysTaken map[string]int64 // guarded by movedMu: counts already added
+	disk      onDisk
+	closers   sync.WaitGroup
+	closeCtx  context.Context // of closers; set by Run
 }
 
 // Generation is what one configuration became, in force or not.
@@ -115,7 +121,8 @@ func New(o Options) (*Engine, []config.Problem, error) {
 	e := &Engine{
 		opts: o, name: cfg.Node.Name, log: o.Log, started: time.Now(), registry: &routing.Registry{},
 		closing: make(chan struct{}), wake: make(chan struct{}, 1),
-		edges: make(chan routing.Change, 1024),
+		edges: make(chan routing.Change, 1024), moves: make(chan routing.SiteMove, 64),
+		keysTaken: map[string]int64{},
 	}
 	if config.HasErrors(problems) {
 		if _, problems = Build(cfg, Env{Registry: &routing.Registry{}}, problems); !o.Resume {
@@ -172,7 +179,7 @@ func (e *Engine) assemble(cfg *config.Config) error {
 	}
 	e.sip, err = sipproxy.New(sipproxy.Config{
 		Ports: ports, Owner: e.hub.Worker, Numbers: e.enum, Names: e.names, Panic: e.panicked,
-		Probe: e.answered,
+		Probe: e.answered, Unreachable: e.unreachable,
 	})
 	if err != nil {
 		return err
@@ -235,6 +242,7 @@ func LoadFile(file string) (*config.Config, []config.Problem) {
 func (e *Engine) Run(ctx, stop context.Context) error {
 	run, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	e.closeCtx = run
 	var running sync.WaitGroup
 	var failed error
 	var once sync.Once
@@ -276,6 +284,7 @@ func (e *Engine) Run(ctx, stop context.Context) error {
 	}
 	cancel()
 	running.Wait()
+	e.closers.Wait()
 	endLog()
 	<-logged
 	return failed
@@ -292,11 +301,29 @@ func (e *Engine) shutdown(stop context.Context) {
 	}
 	e.sockets.StopAccepting()
 	deadline := time.Now().Add(cfg.Node.Shutdown.Deadline)
+	closing, ended := context.WithDeadline(stop, deadline)
+	defer ended()
+	var tunnels sync.WaitGroup
+	defer tunnels.Wait()
+	tunnels.Go(func() {
+		every := func(h1.TunnelKey) bool { return true }
+		e.front.CloseTunnels(closing, every, closeCode(cfg), cfg.Node.Shutdown.Deadline/2)
+	})
 	for time.Now().Before(deadline) && (e.sip.Open() > 0 || e.front.Open() > 0) {
 		if !wait(stop, 50*time.Millisecond) {
 			return
 		}
 	}
+}
+
+// closeCode is the code that WebSockets are closed with when the node leaves: that of the first pool that names one.
+func closeCode(cfg *config.Config) uint16 {
+	for _, p := range cfg.Pools {
+		if p.Drain.WSSCloseCode != 0 {
+			return uint16(p.Drain.WSSCloseCode)
+		}
+	}
+	return 1012
 }
 
 // wait says false when the context ended first.
@@ -329,6 +356,8 @@ func (e *Engine) tick(ctx context.Context) error {
 			}
 		case c := <-e.edges:
 			e.note(c)
+		case m := <-e.moves:
+			e.noteMove(m)
 		case <-ctx.Done():
 			return nil
 		}

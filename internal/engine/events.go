@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"log/slog"
+
 	"github.com/wyegate/wyegate/internal/obs"
 	"github.com/wyegate/wyegate/routing"
 )
@@ -40,7 +42,38 @@ func (e *Engine) note(c routing.Change) {
 		e.events.Clear("server_state", condition)
 		e.events.Note("server_state", sev, fields)
 	}
+	if c.Out {
+		e.metrics.Server(c.Server.Pool, c.Server.Name).Ejections[c.Proto][c.By].Inc()
+	}
 	e.panics()
+}
+
+// siteMoved is told that a pool's traffic goes to another site rank; the same rules as for serverChanged.
+func (e *Engine) siteMoved(m routing.SiteMove) {
+	select {
+	case e.moves <- m:
+	default:
+		e.lostEdges.Add(1)
+	}
+}
+
+// Indices of obs.SiteCauses.
+const (
+	siteNoServer = iota
+	siteRevert
+)
+
+func (e *Engine) noteMove(m routing.SiteMove) {
+	cause := siteNoServer
+	if m.Revert {
+		cause = siteRevert
+	}
+	for _, s := range e.current.Load().Config.Sites {
+		if s.Rank == m.To {
+			e.metrics.SiteSwitches(s.Name, cause).Inc()
+			e.log.Warn("site serves", slog.String("site", s.Name), slog.String("cause", obs.SiteCauses[cause]))
+		}
+	}
 }
 
 // panics raises and clears the condition of each pool.

@@ -22,7 +22,7 @@ func (b *builder) buildPools() {
 		def := &b.cfg.Pools[i]
 		p := &pool{def: def}
 		t, err := routing.NewTable(b.members(p), hashSettings(def))
-		if err == nil {
+		if over := b.env.Weights[def.Name]; err == nil && len(over) > 0 {
 			t, err = t.WithWeights(b.env.Weights[def.Name])
 		}
 		if err != nil {
@@ -95,7 +95,7 @@ func (b *builder) poolConfig(p *config.Pool) routing.Config {
 			MaxEjected: percent(p.Health.Passive.MaxEjected), IgnoreRetryAfter: !p.Health.Passive.HonourRetryAfter,
 		},
 		RevertHold: b.cfg.SitePolicy.RevertHold, RevertManual: b.cfg.SitePolicy.Revert == "manual",
-		OnChange: b.env.OnChange, OnSuspect: b.env.OnSuspect,
+		OnChange: b.env.OnChange, OnSuspect: b.env.OnSuspect, OnSite: b.env.OnSite,
 	}
 	if p.Health.Scope == "address" {
 		c.Scope = routing.ScopeAddress

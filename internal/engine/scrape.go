@@ -20,9 +20,17 @@ func (e *Engine) scrape() obs.State {
 	e.reloads.mu.Lock()
 	s.LastReloadOK, s.LastReloadAt = e.reloads.lastOK, e.reloads.at
 	e.reloads.mu.Unlock()
+	tunnels := e.front.Tunnels()
 	for _, a := range e.Servers() {
-		s.Servers = append(s.Servers, serverState(g, a))
+		st := serverState(g, a)
+		for k, n := range tunnels {
+			if k.Pool == a.Pool && k.Server == a.Server {
+				st.Websockets[k.Listener] += n
+			}
+		}
+		s.Servers = append(s.Servers, st)
 	}
+	e.keysMoved(g)
 	for _, p := range e.Pools() {
 		s.Pools = append(s.Pools, obs.PoolState{Pool: p.Pool, Panic: p.Panic, Usable: p.UsableRatio})
 	}
@@ -69,14 +77,17 @@ func (e *Engine) shed(g *Generation) (n [len(obs.OverloadCauses)]uint64, delay t
 			n[shedConnections] += sock.Stats.Refused.Load()
 		}
 	}
-	return n, 0
+	for i := range e.hub.Workers() {
+		delay = max(delay, e.hub.Inbox(i).Wait())
+	}
+	return n, delay
 }
 
 func serverState(g *Generation, a admin.Server) obs.ServerState {
 	p := g.pools[a.Pool]
 	s := obs.ServerState{
 		Pool: a.Pool, Server: a.Server, Usable: a.Usable, Weight: p.Table().WeightRatio(a.Server), SlowStart: a.SlowStart,
-		Partitions: a.Partitions, Admin: a.AdminState.Effective, Health: map[string]string{}, Dialogs: a.Dialogs,
+		Partitions: a.Partitions, Admin: a.AdminState.Effective, Health: map[string]string{}, Websockets: map[string]int{}, Dialogs: a.Dialogs,
 	}
 	for proto, h := range a.Health {
 		s.Health[proto] = h.State
@@ -88,6 +99,17 @@ func serverState(g *Generation, a admin.Server) obs.ServerState {
 		}
 	}
 	return s
+}
+
+// keysMoved brings the counter of live keys that changed servers up to date: routing counts by itself.
+func (e *Engine) keysMoved(g *Generation) {
+	e.movedMu.Lock()
+	defer e.movedMu.Unlock()
+	for name, p := range g.pools {
+		is := p.KeysMoved()
+		e.metrics.KeysMoved(name).Add(float64(is - e.keysTaken[name]))
+		e.keysTaken[name] = is
+	}
 }
 
 // load gives latency and rate of a server, worked out from two looks at its counters.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"io/fs"
+	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -55,6 +56,9 @@ func (e *Engine) closeEndpoints() {
 	}
 	e.endpoints = nil
 }
+
+// unreachable hands ICMP errors to probes that wait.
+func (e *Engine) unreachable(to netip.AddrPort, err error) { e.probes.prober.Unreachable(to, err) }
 
 // answered hands the answers to health probes, which come in among traffic, to the prober.
 func (e *Engine) answered(in *transport.Inbound) { e.probes.prober.Answered(in.Remote, in.Bytes) }

@@ -11,7 +11,7 @@ import (
 )
 
 // property holds what is expected of made keys against their servers before and after the change.
-func (t *testing) property(p *pool, e *config.Expectation, before, after []string, down map[string]bool) {
+func (t *trial) property(p *pool, e *config.Expectation, before, after []string, down map[string]bool) {
 	if e.MovedOnlyFrom != nil {
 		t.movedOnlyFrom(e, before, after)
 	}
@@ -28,7 +28,7 @@ func (t *testing) property(p *pool, e *config.Expectation, before, after []strin
 	}
 }
 
-func (t *testing) fail(e *config.Expectation, what, expected, actual string) {
+func (t *trial) fail(e *config.Expectation, what, expected, actual string) {
 	t.out = append(t.out, TestFailure{What: what, Expected: expected, Actual: actual, Path: e.Path + "." + what})
 }
 
@@ -44,7 +44,7 @@ func differ(a, b []string) (n, first int) {
 	return n, first
 }
 
-func (t *testing) movedOnlyFrom(e *config.Expectation, before, after []string) {
+func (t *trial) movedOnlyFrom(e *config.Expectation, before, after []string) {
 	moved := map[string]int{}
 	strangers, first := map[string]int{}, ""
 	for i := range before {
@@ -71,7 +71,7 @@ func (t *testing) movedOnlyFrom(e *config.Expectation, before, after []string) {
 }
 
 // spread looks at where the keys that moved went; without a change, at where all are. Even means by weight.
-func (t *testing) spread(p *pool, e *config.Expectation, before, after []string, down map[string]bool) {
+func (t *trial) spread(p *pool, e *config.Expectation, before, after []string, down map[string]bool) {
 	got := map[string]int{}
 	total := 0
 	for i := range after {

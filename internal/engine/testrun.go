@@ -67,7 +67,7 @@ func RunTests(name string) (*TestRun, []config.Problem) {
 		r.Cover, r.Rules = dcr.NewCoverage(rules), rules.File()
 	}
 	for i := range f.Tests {
-		t := &testing{scene: &s.scene, file: f, test: &f.Tests[i], run: r}
+		t := &trial{scene: &s.scene, file: f, test: &f.Tests[i], run: r}
 		r.Results = append(r.Results, t.result(name))
 	}
 	return r, nil
@@ -118,8 +118,8 @@ func rulesOnly(f *config.TestFile) string {
 		"  - {name: servers, servers: [{name: s1, sip: \"127.0.0.2:5060\", http: \"127.0.0.2:80\"}]}\n"
 }
 
-// testing is one test under way.
-type testing struct {
+// trial is one test under way.
+type trial struct {
 	*scene
 	file *config.TestFile
 	test *config.Test
@@ -128,7 +128,7 @@ type testing struct {
 	out  []TestFailure
 }
 
-func (t *testing) result(file string) TestResult {
+func (t *trial) result(file string) TestResult {
 	t.seen = map[string]*proxy.Explanation{}
 	for _, m := range t.test.Messages {
 		x, err := t.explain(context.Background(), admin.ExplainRequest{
@@ -151,7 +151,7 @@ func (t *testing) result(file string) TestResult {
 	return TestResult{File: file, Name: t.test.Name, OK: len(t.out) == 0, Failures: t.out}
 }
 
-func (t *testing) expect(e *config.Expectation) {
+func (t *trial) expect(e *config.Expectation) {
 	if x := t.seen[e.Message]; x != nil {
 		about := func(what string, want *string, is string) {
 			if want != nil && *want != is {
@@ -175,7 +175,7 @@ func (t *testing) expect(e *config.Expectation) {
 	})
 }
 
-func (t *testing) together(what string, ids []string, path string, ok func(map[string][]string) bool) {
+func (t *trial) together(what string, ids []string, path string, ok func(map[string][]string) bool) {
 	if len(ids) == 0 {
 		return
 	}
@@ -195,7 +195,7 @@ func (t *testing) together(what string, ids []string, path string, ok func(map[s
 }
 
 // keys looks up made keys before and after a change, and holds the properties against both.
-func (t *testing) keys() {
+func (t *trial) keys() {
 	k := t.test.Keys
 	p, err := (&Generation{Draft: t.Draft}).keyPool(k.Pool, "")
 	if err != nil {
@@ -215,7 +215,7 @@ func (t *testing) keys() {
 }
 
 // owners gives the server of each made key, the named servers taken for down.
-func (t *testing) owners(p *pool, down map[string]bool) []string {
+func (t *trial) owners(p *pool, down map[string]bool) []string {
 	var names []string
 	for n, is := range down {
 		if is {
@@ -230,6 +230,6 @@ func (t *testing) owners(p *pool, down map[string]bool) []string {
 	return out
 }
 
-func (t *testing) key(i int) string {
+func (t *trial) key(i int) string {
 	return strings.ReplaceAll(t.test.Keys.Pattern, "%d", strconv.Itoa(i))
 }
