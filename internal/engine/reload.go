@@ -165,6 +165,7 @@ func (e *Engine) watch(ctx context.Context) error {
 			return nil
 		case <-e.wake:
 			files = e.follow(w)
+			quiet.Reset(500 * time.Millisecond) // what changed before the watch stood is not missed
 		case err := <-w.Errors:
 			e.log.Warn("watching rule files", slog.Any(obs.KeyErr, err))
 		case ev := <-w.Events:
