@@ -45,6 +45,9 @@ func (h *hints) find(key uint64) *hint {
 	if slot == 0 {
 		return nil
 	}
+	if x := h.at(slot); x.used == h.now {
+		return x // its place among those of this second does not matter
+	}
 	h.unlink(slot)
 	h.link(slot)
 	return h.at(slot)

@@ -130,6 +130,9 @@ func TestHintsForgetTheOldest(t *testing.T) {
 		h.set(k+1, 1, uint32(k), count)
 	}
 	h.find(2).bound = true
+	now = now.Add(time.Second)
+	h.tick(now, count)
+	h.find(2)
 	h.find(1)
 	h.set(4, 1, 4, count) // 3 was used longest ago
 	if h.find(3) != nil || h.find(1) == nil || h.find(2) == nil || h.find(4) == nil {

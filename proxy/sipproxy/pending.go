@@ -31,7 +31,7 @@ type pending struct {
 	req []byte            // kept request; nil: not kept
 	aux []byte            // kept ACK, or kept final response
 
-	left        [maxTries]leftAttempt
+	left        [maxLeft]leftAttempt // late responses of further ones are dropped
 	nleft       int
 	status      int  // of the last final response that went to the client
 	named       bool // it names its one possible destination
@@ -64,7 +64,7 @@ type leftAttempt struct {
 }
 
 const (
-	maxTries     = 8
+	maxLeft      = 3
 	pendingChunk = 256
 )
 
