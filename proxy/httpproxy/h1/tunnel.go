@@ -55,6 +55,7 @@ func (c *conn) switched(s *server, n int) error {
 	t.key = TunnelKey{c.listener, m.Pool, m.Name}
 	t.down.pass(x.resp[n:x.have])
 	x.out = append(b, x.resp[n:x.have]...)
+	c.tunnel.Store(t) // from here on CloseTunnels knows it
 	if err := c.write(x.out); err != nil {
 		return err
 	}
@@ -94,7 +95,6 @@ func equalFold(a, b []byte) bool {
 // run copies until both directions have ended. The exchange is free by then.
 func (t *tunnel) run() {
 	c := t.c
-	c.tunnel.Store(t)
 	c.server.Store(t.s)
 	defer c.server.Store(nil)
 	defer c.tunnel.Store(nil)

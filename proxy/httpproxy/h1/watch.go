@@ -59,7 +59,7 @@ func (c *conn) lookForClient(now int64) {
 	if w == 0 || now < w || c.client.raw == nil {
 		return
 	}
-	if d := c.deadline.Load(); d >= 0 && gone(c.client.raw) {
+	if d := c.deadline.Load(); d >= 0 && c.watch.CompareAndSwap(w, now+watchAfter) && gone(c.client.raw) {
 		c.fireAt(d, left)
 	}
 }
