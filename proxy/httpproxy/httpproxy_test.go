@@ -304,7 +304,7 @@ func TestClientAddress(t *testing.T) {
 func TestCookie(t *testing.T) {
 	w := newWorld(t)
 	plain := "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-	session := "HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nset-cookie: JSESSIONID=x.as1; Path=/\r\n\r\n"
+	begins := "HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nset-cookie: JSESSIONID=x.as1; Path=/\r\n\r\n"
 	similar := "HTTP/1.1 200 OK\r\nSet-Cookie: XJSESSIONID=x\r\nSet_Cookie: JSESSIONID=x\r\n\r\n"
 	write := func(v *View, c *Choice, text string) string {
 		h := new(http1.Head)
@@ -317,7 +317,7 @@ func TestCookie(t *testing.T) {
 	}
 	v, c := w.decide(stranger, request("/room?conf=room-4711"))
 	want := w.token(w.conf, proxy.UseHTTP, proxy.Token{HasKey: true, Hash: c.Request.Hash, Server: c.Server().Tag}) + "; Path=/room; HttpOnly; SameSite=Lax\r\n"
-	if got := write(v, c, session); got != want {
+	if got := write(v, c, begins); got != want {
 		t.Errorf("converged: %q, want %q", got, want)
 	}
 	for _, text := range []string{plain, similar} {
@@ -328,11 +328,11 @@ func TestCookie(t *testing.T) {
 	v, c = w.decide(stranger, request("/help"))
 	v.TLS = true
 	pinned := w.token(w.web, proxy.UseHTTP, proxy.Token{Pinned: true, Server: c.Server().Tag})
-	if got := write(v, c, session); got != pinned+"; Path=/help; HttpOnly; SameSite=Lax; Secure\r\n" {
+	if got := write(v, c, begins); got != pinned+"; Path=/help; HttpOnly; SameSite=Lax; Secure\r\n" {
 		t.Errorf("web: %q", got)
 	}
 	v, c = w.decide(stranger, request("/help", "Cookie: WGROUTE="+pinned))
-	if got := write(v, c, session); got != "" {
+	if got := write(v, c, begins); got != "" {
 		t.Errorf("the client has it: %q", got)
 	}
 	always := *w.web.Target
@@ -346,7 +346,7 @@ func TestCookie(t *testing.T) {
 		t.Error("always, and it was not set")
 	}
 	always.Sticky.Mode = proxy.CookieOff
-	if got := write(v, c, session); got != "" {
+	if got := write(v, c, begins); got != "" {
 		t.Errorf("off: %q", got)
 	}
 }
