@@ -188,7 +188,10 @@ func (w *worker) carry(r *request, d *decision, key uint64, slot uint32) {
 	}
 	w.place(r, d)
 	if r.class == ack {
-		w.launch(r, d, nil)
+		if t := r.l.obsOf(d.t); t != nil {
+			count(t.Requests[r.method])
+		}
+		_ = w.launch(r, d, nil) // what cannot be delivered is dropped: an ACK is never answered
 		d.lease.Done(routing.OutcomeClientFault)
 		return
 	}

@@ -206,12 +206,13 @@ func (w *worker) keptAck(q *pending) {
 // ownRequest sends an ACK or a CANCEL of our own towards an attempt that we abandoned, with that attempt's branch (9.5).
 func (w *worker) ownRequest(r *request, q *pending, server uint32, method string, to []byte) {
 	a := leftAttempt{tag: server, dst: q.dst, flow: q.flow, out: q.g.byTag[w.mem.at(q.slot).out]}
+	found := w.mem.at(q.slot).server() == server
 	for i := range q.left[:q.nleft] {
 		if q.left[i].tag == server {
-			a = q.left[i]
+			a, found = q.left[i], true
 		}
 	}
-	if a.out == nil {
+	if a.out == nil || !found {
 		return
 	}
 	b := append(w.out[:0], method...)
