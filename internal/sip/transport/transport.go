@@ -1,9 +1,14 @@
 // Package transport carries SIP messages between sockets and workers: UDP in batches, streams with framing, flows by
 // number, bounded queues. It frames and finds the Call-ID, nothing more; what a message means is sipproxy's business.
 //
-// The way of a message: a socket reader frames it, finds its Call-ID, puts it into the Inbox of the worker that owns
-// that Call-ID; the worker takes a batch, decides, and sends through the Hub (UDP datagrams gathered in its own Out,
-// stream messages into the queue of their flow).
+// The way of a message: a worker reads the UDP socket that is its home, or a reader any other socket or stream; keep-alives
+// end there, the source's bucket is asked, streams are framed, and the Call-ID names the worker that owns the message. It
+// waits in that worker's Inbox until Receive lends it, with others, to the worker; the worker decides, and sends by its own
+// Out: datagrams are gathered until Flush, stream messages copied into the queue of their flow, whose writer sends what
+// has gathered.
+//
+// Hub.Run owns the readers of sockets and the connections to servers; accepted connections run inside their listen.Set.
+// No worker ever waits here for a connection, a slow peer or another worker; what is full is an error or a counter.
 package transport
 
 import (
@@ -63,8 +68,8 @@ type EventKind uint8
 // What a worker learns beside messages.
 const (
 	FlowClosed  EventKind = iota // Flow is gone, Err says why; told to every worker
-	FlowFailed                   // the connection SendServer asked for could not be opened, or broke; Flow, Remote, Err
-	Unreachable                  // ICMP error or a failed send on UDP towards Remote
+	FlowFailed                   // the connection that ToServer asked for was never opened; told to those who asked; Flow, Remote, Err
+	Unreachable                  // ICMP error or a failed send on UDP towards Remote; told to every worker
 	Call                         // Do wants to run on the worker
 )
 
