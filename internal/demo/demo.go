@@ -56,6 +56,7 @@ func (r *Result) Failed() bool {
 // when it returns. The error is of a demo that could not be put up; checks that do not hold are in the Result.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	began := time.Now()
+	quiet()
 	if o.Length > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.Length)

@@ -46,7 +46,7 @@ func folder(t *testing.T, out string) string {
 
 // TestEveryCheckHolds is the whole demo, for real: it ends when the sum has been printed (operations.md 2.1).
 func TestEveryCheckHolds(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	out := &lines{}
 	var dir string
@@ -91,7 +91,7 @@ func TestEveryCheckHolds(t *testing.T) {
 
 // TestTimeIsUp: a demo that is cut short has no failed check, and says that it is not done.
 func TestTimeIsUp(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	out := &lines{on: map[string]func(){"timers": cancel}}
 	r, err := Run(ctx, Options{Out: out})
@@ -190,6 +190,9 @@ func TestStoppedServerComesBack(t *testing.T) {
 			c.Close()
 		}
 		s.stop()
+		if _, err := s.past[len(s.past)-1].udp.WriteTo([]byte("x"), &net.UDPAddr{IP: loopback, Port: 9}); err == nil {
+			t.Error("the UDP socket sends after the stop")
+		}
 		for _, port := range []int{s.sipPort, s.httpPort} {
 			if c, err := net.Dial("tcp", address(port)); err == nil {
 				c.Close()

@@ -157,7 +157,7 @@ func (e *edge) close() error {
 		err = <-e.ended
 	}
 	for _, s := range e.servers {
-		s.stop()
+		s.finish()
 	}
 	if e.logFile != nil {
 		err = errors.Join(err, e.logFile.Close())

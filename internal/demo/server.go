@@ -23,7 +23,8 @@ type appServer struct {
 	edge      string // SIP address of the edge, for calls that the server begins
 	log       *slog.Logger
 
-	running *incarnation // nil: stopped. Owned by whoever starts and stops
+	running *incarnation   // nil: stopped. Owned by whoever starts and stops
+	past    []*incarnation // stopped, and not finished
 }
 
 // incarnation is a server between start and stop.
@@ -33,8 +34,8 @@ type incarnation struct {
 	cancel context.CancelFunc
 	ua     *sipgo.UserAgent
 	client *sipgo.Client
-	udp    net.PacketConn
-	tcp    net.Listener
+	udp    *lingering
+	tcp    *recording
 	pages  *http.Server
 	work   sync.WaitGroup
 
@@ -50,6 +51,7 @@ const bindWait = 3 * time.Second
 func (s *appServer) start() error {
 	i := &incarnation{appServer: s, legs: map[string]*leg{}}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
+	s.past = append(s.past, i)
 	if err := i.open(); err != nil {
 		i.close()
 		return fmt.Errorf("server %s: %w", s.name, err)
@@ -58,12 +60,21 @@ func (s *appServer) start() error {
 	return nil
 }
 
-// stop closes every socket at once, as a server does that dies, and waits until nothing of it runs.
+// stop closes every socket at once, as a server does that dies.
 func (s *appServer) stop() {
 	if s.running != nil {
 		s.running.close()
 		s.running = nil
 	}
+}
+
+// finish stops the server and waits until nothing of it runs.
+func (s *appServer) finish() {
+	s.stop()
+	for _, i := range s.past {
+		i.finish()
+	}
+	s.past = nil
 }
 
 func (i *incarnation) open() error {
@@ -73,15 +84,17 @@ func (i *incarnation) open() error {
 	}
 	i.pages = &http.Server{Handler: site{i.name}.handler(), ReadHeaderTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(i.log.Handler(), slog.LevelDebug)}
 	i.work.Go(func() { _ = i.pages.Serve(pages) }) // ends with Close
-	if i.tcp, err = bind(func() (net.Listener, error) { return net.Listen("tcp", address(i.sipPort)) }); err != nil {
+	tcp, err := bind(func() (net.Listener, error) { return net.Listen("tcp", address(i.sipPort)) })
+	if err != nil {
 		return err
 	}
-	if i.udp, err = bind(func() (net.PacketConn, error) { return net.ListenPacket("udp", address(i.sipPort)) }); err != nil {
+	i.tcp = &recording{Listener: tcp}
+	udp, err := bind(func() (*net.UDPConn, error) { return net.ListenUDP("udp", &net.UDPAddr{IP: loopback, Port: i.sipPort}) })
+	if err != nil {
 		return err
 	}
-	if u, ok := i.udp.(*net.UDPConn); ok {
-		_ = u.SetReadBuffer(1 << 20) // a smaller one loses datagrams, which are sent again
-	}
+	_ = udp.SetReadBuffer(1 << 20) // a smaller one loses datagrams, which are sent again
+	i.udp = &lingering{PacketConn: udp, released: make(chan struct{})}
 	return i.serveSIP()
 }
 
@@ -102,7 +115,8 @@ func (i *incarnation) serveSIP() error {
 	i.ua, err = sipgo.NewUA(sipgo.WithUserAgent(i.name), sipgo.WithUserAgentHostname(host),
 		sipgo.WithUserAgentTransactionLayerOptions(sip.WithTransactionLayerLogger(i.log),
 			sip.WithTransactionLayerUnhandledResponseHandler(func(*sip.Response) {})),
-		sipgo.WithUserAgentTransportLayerOptions(sip.WithTransportLayerLogger(i.log)))
+		sipgo.WithUserAgentTransportLayerOptions(sip.WithTransportLayerLogger(i.log),
+			sip.WithTransportLayerTransports(sip.TransportsConfig{TCP: &sip.TransportTCP{DialerCreate: refuse}})))
 	if err != nil {
 		return err
 	}
@@ -133,6 +147,7 @@ func (i *incarnation) begin(f func(ctx context.Context)) {
 	}
 }
 
+// close closes the sockets; messages that were read before may still be worked on.
 func (i *incarnation) close() {
 	i.mu.Lock()
 	i.shut = true
@@ -145,14 +160,21 @@ func (i *incarnation) close() {
 	if i.tcp != nil {
 		errs = append(errs, i.tcp.Close())
 	}
-	if i.ua != nil {
-		errs = append(errs, i.ua.Close())
-	}
 	if i.pages != nil {
 		errs = append(errs, i.pages.Close())
 	}
 	if err := errors.Join(errs...); err != nil {
 		i.log.Debug("server stopped", slog.String("server", i.name), slog.Any("err", err))
+	}
+}
+
+// finish ends what close has left. By then traffic has ended, too, so that no message is between socket and handler.
+func (i *incarnation) finish() {
+	if i.udp != nil {
+		i.udp.release()
+	}
+	if i.ua != nil {
+		_ = i.ua.Close() // its sockets are closed already, and that is what it says
 	}
 	i.work.Wait()
 }

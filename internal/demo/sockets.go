@@ -1,0 +1,83 @@
+package demo
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"syscall"
+
+	"github.com/emiago/sipgo/sip"
+)
+
+// sipgo opens a socket of its own when the one that an answer belongs on has gone, on all addresses of the host, and
+// keeps it. A server of the demo that is stopped must not do that: it would leave something behind, and a message out of
+// another socket is not known as a server's. So sockets go in two steps, and dialling is refused.
+
+// lingering is a UDP socket that sipgo believes to be open after it was closed: reading blocks until release, writing
+// fails.
+type lingering struct {
+	net.PacketConn
+	once     sync.Once
+	released chan struct{}
+}
+
+// ReadFrom hides that the socket was closed.
+func (l *lingering) ReadFrom(b []byte) (int, net.Addr, error) {
+	n, from, err := l.PacketConn.ReadFrom(b)
+	if err != nil {
+		<-l.released
+		err = net.ErrClosed
+	}
+	return n, from, err
+}
+
+func (l *lingering) release() { l.once.Do(func() { close(l.released) }) }
+
+// recording is a listener that knows its connections and closes them with itself.
+type recording struct {
+	net.Listener
+
+	mu     sync.Mutex // guards what follows; leaf
+	conns  []net.Conn
+	closed bool
+}
+
+// Accept takes a connection and notes it.
+func (r *recording) Accept() (net.Conn, error) {
+	c, err := r.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		c.Close()
+		return nil, net.ErrClosed
+	}
+	r.conns = append(r.conns, c)
+	return c, nil
+}
+
+// Close closes the listener and all its connections.
+func (r *recording) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	for _, c := range r.conns {
+		c.Close()
+	}
+	r.conns = nil
+	return r.Listener.Close()
+}
+
+var errDial = errors.New("a server answers on the connection that the edge opened, and calls on it")
+
+// refuse makes a dialler that dials nothing.
+func refuse(net.Addr) net.Dialer {
+	return net.Dialer{Control: func(string, string, syscall.RawConn) error { return errDial }}
+}
+
+// quiet takes the voice of sipgo's own default logger, once for the process: connections that end with a stopped server
+// are no news, and standard error is not the demo's.
+var quiet = sync.OnceFunc(func() { sip.SetDefaultLogger(slog.New(slog.DiscardHandler)) })
