@@ -17,7 +17,8 @@ func (c *checks) server(name string) *appServer {
 	return nil
 }
 
-// survey finds the server of each room by its page; the rooms of `by call` are called as well, and both must agree.
+// survey finds the server of each room by its page; rooms for which byCall says so are called as well, and
+// both must agree.
 func (c *checks) survey(ctx context.Context, byCall func(room int) bool) ([]string, error) {
 	at := make([]string, rooms)
 	err := each(ctx, rooms, func(i int) error {
@@ -148,15 +149,15 @@ func (c *checks) release(ctx context.Context) error {
 			return fmt.Errorf("a held call on %s, its BYE on %s", k.server, took)
 		}
 		room := roomName(c.away[n])
-		if err := c.home1(ctx, room); err != nil {
+		if err := c.homeAgain(ctx, room); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// home1 waits until a room's page comes from its own server again.
-func (c *checks) home1(ctx context.Context, room string) error {
+// homeAgain waits until a room's page comes from its own server again.
+func (c *checks) homeAgain(ctx context.Context, room string) error {
 	ctx, cancel := context.WithTimeout(ctx, phoneWait)
 	defer cancel()
 	t := time.NewTicker(look)

@@ -26,13 +26,13 @@ func (c *checks) reloads(ctx context.Context) (outcome, error) {
 	for w := range loadWorkers {
 		running.Go(func() { load.loop(run, w, loadPace) })
 	}
-	before, err := c.edge.engine.Status().Generation, error(nil)
-	for _, text := range []string{
-		c.edge.configText("first reload"), c.edge.configText("broken") + "\npools: []\n", c.edge.configText("third reload"),
-	} {
-		if err = errors.Join(err, c.reload(ctx, load, text)); err != nil {
-			break
-		}
+	before := c.edge.engine.Status().Generation
+	err := c.good(ctx, load, "first reload")
+	if err == nil {
+		err = c.broken(ctx, load)
+	}
+	if err == nil {
+		err = c.good(ctx, load, "third reload")
 	}
 	if err == nil {
 		err = c.some(ctx, load)
@@ -53,24 +53,30 @@ func (c *checks) reloads(ctx context.Context) (outcome, error) {
 	return o, err
 }
 
-// reload writes a configuration and has it taken. The one with a second `pools` is refused, and nothing changes.
-func (c *checks) reload(ctx context.Context, load *traffic, text string) error {
+// good writes a configuration that differs in a note, and has it taken.
+func (c *checks) good(ctx context.Context, load *traffic, note string) error {
 	if err := c.some(ctx, load); err != nil {
 		return err
 	}
-	if err := c.edge.write(configName, text); err != nil {
+	if err := c.edge.write(configName, c.edge.configText(note)); err != nil {
 		return err
 	}
-	broken := text != c.edge.configText("first reload") && text != c.edge.configText("third reload")
-	was := c.edge.engine.Status()
-	err := c.edge.engine.Reload("demo")
-	is := c.edge.engine.Status()
-	switch {
-	case !broken:
+	return c.edge.engine.Reload("demo")
+}
+
+// broken writes one with a second `pools`: it is refused, and nothing changes.
+func (c *checks) broken(ctx context.Context, load *traffic) error {
+	if err := c.some(ctx, load); err != nil {
 		return err
-	case err == nil:
+	}
+	if err := c.edge.write(configName, c.edge.configText("broken")+"\npools: []\n"); err != nil {
+		return err
+	}
+	was := c.edge.engine.Status()
+	if err := c.edge.engine.Reload("demo"); err == nil {
 		return errTaken
-	case was.Generation != is.Generation || was.Digest != is.Digest:
+	}
+	if is := c.edge.engine.Status(); was.Generation != is.Generation || was.Digest != is.Digest {
 		return fmt.Errorf("the broken configuration was refused, and generation %d became %d", was.Generation, is.Generation)
 	}
 	return nil

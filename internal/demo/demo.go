@@ -2,9 +2,11 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/wyegate/wyegate/admin"
@@ -63,12 +65,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		defer cancel()
 	}
 	r := &Result{Steps: []Step{}, Skipped: skipped()}
-	e, err := newEdge(o.Ports)
-	if err == nil {
-		err = run(ctx, o, e, r)
-		if gone := e.close(); err == nil {
-			err = gone
-		}
+	err := attempt(ctx, o, r)
+	for n := 1; n < attempts && errors.Is(err, syscall.EADDRINUSE); n++ {
+		err = attempt(ctx, o, r) // somebody took a port between the look and the bind: another demo, begun at once
 	}
 	r.Seconds = time.Since(began).Round(time.Millisecond).Seconds()
 	if err != nil && ctx.Err() != nil {
@@ -77,13 +76,28 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return r, err
 }
 
+// attempts bounds how often the demo looks for other ports.
+const attempts = 5
+
+func attempt(ctx context.Context, o Options, r *Result) error {
+	e, err := newEdge(o.Ports)
+	if err != nil {
+		return err
+	}
+	err = run(ctx, o, e, r)
+	if gone := e.close(); err == nil {
+		err = gone
+	}
+	return err
+}
+
 // run is the demo between the making of its folder and its removal.
 func run(ctx context.Context, o Options, e *edge, r *Result) error {
 	p := printer{o.Out}
-	p.folder(e)
 	if err := e.start(ctx, o.Version); err != nil {
 		return err
 	}
+	p.folder(e)
 	ps, err := openPhones(ctx, e.address())
 	if err != nil {
 		return err
