@@ -42,18 +42,28 @@ func (s *scripted) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 	}
 }
 
+// onePort binds both transports to one port: what is free for UDP may be taken for TCP.
+func onePort(t *testing.T) (net.PacketConn, net.Listener) {
+	t.Helper()
+	for range 100 {
+		pc, err := net.ListenPacket("udp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l, err := net.Listen("tcp", pc.LocalAddr().String()); err == nil {
+			return pc, l
+		}
+		_ = pc.Close()
+	}
+	t.Fatal("no port free for both transports")
+	return nil, nil
+}
+
 func serve(t *testing.T, f func(q *dns.Msg, network string) *dns.Msg) *scripted {
 	t.Helper()
 	s := &scripted{reply: f}
-	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pc, l := onePort(t)
 	s.addr = pc.LocalAddr().String()
-	l, err := net.Listen("tcp", s.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var started sync.WaitGroup
 	started.Add(2)
 	for _, srv := range []*dns.Server{{PacketConn: pc}, {Listener: l}} {
