@@ -17,7 +17,7 @@ const (
 
 var errTaken = errors.New("the broken configuration was taken")
 
-// reloads takes three configurations while calls and pages go through; the second is broken and must change nothing.
+// reloads takes three configurations while calls, pages and websockets go on; the second is broken and must change nothing.
 func (c *checks) reloads(ctx context.Context) (outcome, error) {
 	o := outcome{title: "3 reloads under traffic, one of them broken"}
 	load := &traffic{phones: c.phones, web: c.web}
@@ -41,7 +41,7 @@ func (c *checks) reloads(ctx context.Context) (outcome, error) {
 	running.Wait()
 	failed := load.failed.Load()
 	o.detail = fmt.Sprintf("%d failed; the broken one changed nothing", failed)
-	o.facts = fmt.Sprintf("%d calls and %d pages, %s", load.calls.Load(), load.pages.Load(), o.detail)
+	o.facts = fmt.Sprintf("%d calls, %d pages, %d texts over %d websockets, %s", load.calls.Load(), load.pages.Load(), load.texts.Load(), loadWorkers, o.detail)
 	after := c.edge.engine.Status().Generation
 	switch {
 	case err != nil:

@@ -69,7 +69,7 @@ func (p printer) sum(e *edge, r *Result, o Options) {
 }
 
 func (p printer) traffic(t *traffic) {
-	fmt.Fprintf(p, "traffic    %d calls, %d pages, %d failed", t.calls.Load(), t.pages.Load(), t.failed.Load())
+	fmt.Fprintf(p, "traffic    %d calls, %d pages, %d texts over websockets, %d failed", t.calls.Load(), t.pages.Load(), t.texts.Load(), t.failed.Load())
 	if n := t.lost.Load(); n > 0 {
 		fmt.Fprintf(p, ", %d lost with %s when it was stopped", n, lostServer)
 	}

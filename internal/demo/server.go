@@ -36,6 +36,7 @@ type incarnation struct {
 	client *sipgo.Client
 	udp    *lingering
 	tcp    *recording
+	web    *recording
 	pages  *http.Server
 	work   sync.WaitGroup
 
@@ -83,12 +84,13 @@ func (i *incarnation) open() error {
 		return err
 	}
 	i.pages = &http.Server{Handler: site{i.name}.handler(), ReadHeaderTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(i.log.Handler(), slog.LevelDebug)}
-	i.work.Go(func() { _ = i.pages.Serve(pages) }) // ends with Close
+	i.web = record(pages)                          // a websocket is none of http.Server's any more, and ends with the listener
+	i.work.Go(func() { _ = i.pages.Serve(i.web) }) // ends with Close
 	tcp, err := bind(func() (net.Listener, error) { return net.Listen("tcp", address(i.sipPort)) })
 	if err != nil {
 		return err
 	}
-	i.tcp = &recording{Listener: tcp}
+	i.tcp = record(tcp)
 	udp, err := bind(func() (*net.UDPConn, error) { return net.ListenUDP("udp", &net.UDPAddr{IP: loopback, Port: i.sipPort}) })
 	if err != nil {
 		return err
@@ -161,7 +163,7 @@ func (i *incarnation) close() {
 		errs = append(errs, i.tcp.Close())
 	}
 	if i.pages != nil {
-		errs = append(errs, i.pages.Close())
+		errs = append(errs, i.web.Close(), i.pages.Close())
 	}
 	if err := errors.Join(errs...); err != nil {
 		i.log.Debug("server stopped", slog.String("server", i.name), slog.Any("err", err))

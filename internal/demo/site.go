@@ -16,6 +16,7 @@ func (s site) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", s.page(func(http.ResponseWriter, *http.Request) string { return "ok" }))
 	mux.HandleFunc("/room", s.page(func(_ http.ResponseWriter, r *http.Request) string { return "room " + r.FormValue("conf") }))
+	mux.HandleFunc("/room/ws", s.echo)
 	mux.HandleFunc("/help", s.page(s.session))
 	mux.HandleFunc("/", s.page(s.session))
 	return mux

@@ -34,13 +34,23 @@ func (l *lingering) ReadFrom(b []byte) (int, net.Addr, error) {
 
 func (l *lingering) release() { l.once.Do(func() { close(l.released) }) }
 
-// recording is a listener that knows its connections and closes them with itself.
+// recording is a listener that knows its open connections and closes them with itself, hijacked ones too.
 type recording struct {
 	net.Listener
 
 	mu     sync.Mutex // guards what follows; leaf
-	conns  []net.Conn
+	conns  map[*recorded]struct{}
 	closed bool
+}
+
+// recorded is a connection that its listener knows while it is open.
+type recorded struct {
+	net.Conn
+	by *recording
+}
+
+func record(l net.Listener) *recording {
+	return &recording{Listener: l, conns: map[*recorded]struct{}{}}
 }
 
 // Accept takes a connection and notes it.
@@ -49,14 +59,23 @@ func (r *recording) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	known := &recorded{c, r}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		c.Close()
 		return nil, net.ErrClosed
 	}
-	r.conns = append(r.conns, c)
-	return c, nil
+	r.conns[known] = struct{}{}
+	return known, nil
+}
+
+// Close closes the connection; its listener forgets it.
+func (c *recorded) Close() error {
+	c.by.mu.Lock()
+	delete(c.by.conns, c)
+	c.by.mu.Unlock()
+	return c.Conn.Close()
 }
 
 // Close closes the listener and all its connections.
@@ -64,10 +83,10 @@ func (r *recording) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
-	for _, c := range r.conns {
-		c.Close()
+	for c := range r.conns {
+		c.Conn.Close()
 	}
-	r.conns = nil
+	clear(r.conns)
 	return r.Listener.Close()
 }
 

@@ -10,13 +10,14 @@ import (
 )
 
 // traffic is the generator: calls that one side or the other ends, pages of the rooms with a call, help pages of one
-// visitor, pages of the portal. It has rooms of its own, so that it holds none of those that checks count.
+// visitor, pages of the portal, and a websocket per worker. It has rooms of its own, so that it holds none of those that checks count.
 type traffic struct {
 	phones *phones
 	web    *browsers
 
 	calls  atomic.Int64
 	pages  atomic.Int64
+	texts  atomic.Int64 // echoed by websockets
 	failed atomic.Int64
 	lost   atomic.Int64 // failed because a check had stopped their server
 
@@ -29,6 +30,7 @@ type traffic struct {
 const (
 	pace    = 40 * time.Millisecond // between two rounds of one worker
 	workers = 4                     // in the background
+	spell   = 100                   // rounds of a worker with one websocket
 )
 
 // Run makes traffic until the context ends.
@@ -43,11 +45,20 @@ func (t *traffic) Run(ctx context.Context) {
 // loop is one worker. A round that the end of the context cuts short counts for nothing.
 func (t *traffic) loop(ctx context.Context, w int, pace time.Duration) {
 	v := &visitor{browsers: t.web, cookies: map[string]string{}}
+	var s *socket
+	defer func() {
+		if s != nil {
+			s.close()
+		}
+	}()
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
+	before := t.outage.Load()
 	for n := w; ; n += workers {
-		before := t.outage.Load()
 		err := t.round(ctx, v, n)
+		if err == nil {
+			s, err = t.chat(ctx, s)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -62,6 +73,9 @@ func (t *traffic) loop(ctx context.Context, w int, pace time.Duration) {
 			}
 			t.mu.Unlock()
 		}
+		// A websocket that died with its server is noticed a round later: what counts is whether all has been well
+		// since the round before.
+		before = t.outage.Load()
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -104,6 +118,26 @@ func (t *traffic) round(ctx context.Context, v *visitor, n int) error {
 		t.pages.Add(1)
 	}
 	return nil
+}
+
+// chat says something over the websocket, opens the first one, and another from time to time, so that a drain can end.
+func (t *traffic) chat(ctx context.Context, s *socket) (*socket, error) {
+	if s != nil && s.said == spell {
+		s.close()
+		s = nil
+	}
+	if s == nil {
+		var err error
+		if s, err = t.web.openSocket(ctx, fmt.Sprintf("hall-%d", rand.IntN(200))); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.say(); err != nil {
+		s.close()
+		return nil, err
+	}
+	t.texts.Add(1)
+	return s, nil
 }
 
 func (t *traffic) end(ctx context.Context, c *call, called bool) error {
