@@ -179,4 +179,7 @@ func (i *incarnation) finish() {
 		_ = i.ua.Close() // its sockets are closed already, and that is what it says
 	}
 	i.work.Wait()
+	if i.ua != nil {
+		_ = i.ua.Close() // what a last message made sipgo open between release and now
+	}
 }
