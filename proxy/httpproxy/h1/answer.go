@@ -88,7 +88,7 @@ func (c *conn) letters(err error) (end, phase byte) {
 	case errors.Is(err, httpproxy.ErrNoApplication):
 		return 'P', 'K'
 	case errors.Is(err, httpproxy.ErrNoServer):
-		return 'S', 'K'
+		return 'R', 'Q' // as sipproxy writes it
 	case errors.Is(err, httpproxy.ErrClientGone):
 		end = 'C'
 	case errors.Is(err, httpproxy.ErrClientSlow):

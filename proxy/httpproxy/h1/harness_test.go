@@ -1,3 +1,24 @@
+// Requirements of sip-http.md section 2 and the tests that hold them:
+//
+//	HF-1 HF-2 HF-3   http1.TestRequestFraming, TestCorpusRequests
+//	HF-4             http1.TestRequestRefused, TestCorpusRequests
+//	HF-5             http1.TestChunks, http1.TestChunksRefused, http1.FuzzChunks, TestCorpusRequests
+//	HF-6             http1.TestRequestAccepted, TestForwardedRequest, TestCorpusRequests
+//	HF-7             TestCorpusResponses, TestUnaskedBytesPoisonNobody, TestAbortIsVisible, TestUpgradeToAnother, TestInterim
+//	HH-1             http1.TestCutHopByHop, TestCorpusRequests, TestCorpusResponses
+//	HH-2             TestForwardedRequest, TestCorpusRequests
+//	HH-3 SS-3        httpproxy.TestForwarding, httpproxy.TestClientAddress, TestCorpusRequests
+//	HB-1             TestUploadStreams, TestResponseStreams, TestFullDuplex, TestLargeBodies
+//	HB-2             TestExpectContinue, TestEarlyAnswer
+//	HB-3             TestConnectRefusedMoves, TestStalePooledConnection, TestServerLeavesAfterRequest, httpproxy.TestNext
+//	HB-4             TestTunnel, TestUpgradeRefused, TestCloseTunnels, TestTunnelIdle
+//	HB-5             TestOldClient, TestCorpusResponses
+//	HB-6             TestLargeBodies, TestCorpusResponses
+//	HB-7             http1.TestTrailers, TestCorpusRequests, TestCorpusResponses
+//	HB-8             TestSlowHead, TestIdleClient, TestIdleAfterRequest, TestCorpusRequests
+//	HB-9             TestClientFaults, TestClientLeavesWhileWaiting
+//	HS-1 HS-2 HS-3   TestStickySession, TestCookieNamesWhoAnswered, httpproxy.TestTokens, httpproxy.TestCookie
+//	HS-4             httpproxy.TestWhereRequestsGo, httpproxy.TestRuleFirst
 package h1
 
 import (

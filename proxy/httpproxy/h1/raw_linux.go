@@ -17,7 +17,7 @@ func rawRead(fd uintptr, b []byte) (int, syscall.Errno) {
 		return 0, 0
 	}
 	for {
-		n, _, err := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		n, _, err := syscall.RawSyscall6(syscall.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
 		if err != syscall.EINTR {
 			return int(n), err
 		}

@@ -73,7 +73,7 @@ func TestNoServerLeft(t *testing.T) {
 	if n := resp.Header.Get("Retry-After"); resp.StatusCode != 503 || len(n) == 0 || n < "10" && n < "5" {
 		t.Errorf("%d, retry after %q", resp.StatusCode, n)
 	}
-	if rec := r.record(); rec.Disp[3] != 'X' || rec.Code != 503 {
+	if rec := r.record(); string(rec.Disp[:]) != "RQNX" || rec.Code != 503 {
 		t.Errorf("logged %s", rec.Disp)
 	}
 }
