@@ -107,7 +107,7 @@ func (n *node) start() {
 		var s struct {
 			Ready bool `json:"ready"`
 		}
-		if err := n.get("/v1/status", &s); err != nil {
+		if err := n.api("/v1/status", &s); err != nil {
 			return err
 		}
 		if !s.Ready {
@@ -141,7 +141,7 @@ func (n *node) client() *http.Client {
 	}}
 }
 
-func (n *node) get(path string, into any) error {
+func (n *node) api(path string, into any) error {
 	r, err := n.client().Get("http://w" + path)
 	if err != nil {
 		return err
@@ -213,7 +213,7 @@ func (n *node) reload(refused bool) {
 		} `json:"reloads"`
 	}
 	var before status
-	if err := n.get("/v1/status", &before); err != nil {
+	if err := n.api("/v1/status", &before); err != nil {
 		n.t.Fatal(err)
 	}
 	if err := n.cmd.Process.Signal(syscall.SIGHUP); err != nil {
@@ -221,7 +221,7 @@ func (n *node) reload(refused bool) {
 	}
 	n.eventually(10*time.Second, "the reload", func() error {
 		var now status
-		if err := n.get("/v1/status", &now); err != nil {
+		if err := n.api("/v1/status", &now); err != nil {
 			return err
 		}
 		switch {
