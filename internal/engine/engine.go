@@ -141,6 +141,7 @@ func New(o Options) (*Engine, []config.Problem, error) {
 	}
 	draft, all := e.build(cfg, problems, nil)
 	if draft == nil {
+		e.closeEndpoints()
 		return nil, all, nil
 	}
 	if err := e.first(draft); err != nil {
@@ -284,6 +285,7 @@ func (e *Engine) Run(ctx, stop context.Context) error {
 	}
 	cancel()
 	running.Wait()
+	e.stopUndo()
 	e.closers.Wait()
 	endLog()
 	<-logged

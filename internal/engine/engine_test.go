@@ -241,6 +241,21 @@ func TestApplyUndoesItselfWithoutConfirmation(t *testing.T) {
 	}
 }
 
+// New addresses of a name make the generation's value anew; it is still the one that waits for its confirmation.
+func TestUndoSurvivesNewAddresses(t *testing.T) {
+	e, _ := start(t, 2)
+	digest := e.Status().Digest
+	e.write("wyegate.yaml", e.yaml("", 0, 1, 2))
+	if _, err := e.Apply(t.Context(), admin.Apply{Confirm: 300 * time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	e.Readdress()
+	if s := e.Status(); s.GenerationState != "unconfirmed" || s.Digest == digest {
+		t.Fatalf("status %+v", s)
+	}
+	e.eventually("the return to the old configuration", func() bool { return e.Status().Digest == digest })
+}
+
 func TestRollbackBringsTheSameBytesBack(t *testing.T) {
 	e, _ := start(t, 2)
 	digest := e.Status().Digest

@@ -29,6 +29,7 @@ type change struct {
 	load     func() (*config.Config, []config.Problem)
 	rules    map[string][]byte // candidates by service
 	current  uint64            // only if this generation runs; 0: whatever runs
+	undo     bool              // only if nobody has confirmed what runs
 	confirm  time.Duration
 	force    bool
 	dryRun   bool
@@ -49,6 +50,9 @@ func (e *Engine) offer(c change) (admin.Applied, error) {
 	old := e.current.Load()
 	if c.current != 0 && c.current != old.Number {
 		return admin.Applied{}, fmt.Errorf("%w: generation %d runs, not %d", admin.ErrChanged, old.Number, c.current)
+	}
+	if c.undo && old.confirmed {
+		return admin.Applied{}, fmt.Errorf("%w: generation %d has been confirmed", admin.ErrChanged, old.Number)
 	}
 	if c.confirm > 0 && !old.confirmed {
 		return admin.Applied{}, fmt.Errorf("%w: generation %d waits for its confirmation", admin.ErrBusy, old.Number)
@@ -90,7 +94,7 @@ func (e *Engine) enforce(old, g *Generation, sockets *listen.Change, c change) {
 	}
 	if c.confirm > 0 {
 		g.undoneAt = time.Now().Add(c.confirm)
-		g.undo = time.AfterFunc(c.confirm, func() { e.revert(g) })
+		g.undo = time.AfterFunc(c.confirm, func() { e.revert(g.Number) })
 	}
 	e.swap(g, sockets)
 	e.reloads.note(true, nil)
@@ -117,17 +121,32 @@ func (e *Engine) refused(c change, cfg *config.Config, problems []config.Problem
 	return &admin.Refused{Findings: Findings(problems)}
 }
 
-// revert brings the last confirmed generation back, unless g was confirmed or replaced meanwhile.
-func (e *Engine) revert(g *Generation) {
-	if e.current.Load() != g || g.confirmed {
-		return
+// revert brings the last confirmed generation back, unless the one of that number was confirmed or replaced meanwhile:
+// offer decides, under its lock.
+func (e *Engine) revert(number uint64) {
+	old, err := e.state.before(number, 0)
+	if err == nil {
+		_, err = e.offer(change{
+			by: "timer", note: fmt.Sprintf("generation %d was not confirmed", number), current: number, undo: true, force: true,
+			load: func() (*config.Config, []config.Problem) { return loadOverlay(old.Main, old.Files) },
+		})
 	}
-	e.metrics.Reloads(reloadReverted).Inc()
-	e.log.Warn("not confirmed in time", slog.Uint64("generation", g.Number))
-	if _, err := e.Apply(context.Background(), admin.Apply{
-		Caller: admin.Caller{By: "timer", Note: fmt.Sprintf("generation %d was not confirmed", g.Number)}, Rollback: true, Force: true,
-	}); err != nil {
+	switch {
+	case errors.Is(err, admin.ErrChanged):
+	case err != nil:
 		e.log.Error("cannot return to the last confirmed generation", slog.Any(obs.KeyErr, err))
+	default:
+		e.metrics.Reloads(reloadReverted).Inc()
+		e.log.Warn("not confirmed in time", slog.Uint64("generation", number))
+	}
+}
+
+// stopUndo ends the timer of an unconfirmed generation: the node leaves, and its next start goes by the history.
+func (e *Engine) stopUndo() {
+	e.apply.Lock()
+	defer e.apply.Unlock()
+	if t := e.current.Load().undo; t != nil {
+		t.Stop()
 	}
 }
 

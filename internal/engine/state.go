@@ -284,7 +284,7 @@ func (s *stateDir) history(running *Generation) []admin.Generation {
 		case r.Number == 0:
 			g.State = "refused"
 		case r.Number == running.Number && !running.confirmed:
-			g.State, g.UndoneAt = "active, unconfirmed", &running.undoneAt
+			g.State, g.UndoneAt = "unconfirmed", &running.undoneAt
 		case r.Number == running.Number:
 			g.State = "active"
 		case r.Confirmed:
