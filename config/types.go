@@ -130,7 +130,6 @@ type LogSample struct {
 	Status1xx float64 `yaml:"status_1xx" default:"1.0" min:"0" max:"1" doc:"Share of lines with a final status 1xx (upgraded connections)."`
 	Status2xx float64 `yaml:"status_2xx" default:"1.0" min:"0" max:"1" doc:"Share of lines with status 2xx."`
 	Status3xx float64 `yaml:"status_3xx" default:"1.0" min:"0" max:"1" doc:"Share of lines with status 3xx."`
-	Status4xx float64 `yaml:"status_4xx" default:"1.0" min:"0" max:"1" doc:"Share of lines with status 4xx that a server gave."`
 }
 
 // Limits are bounds on what peers may send.
