@@ -36,19 +36,34 @@ func (r *reloads) note(ok bool, problems []config.Problem) {
 	r.refused++
 }
 
+// began notes the first generation. That the file was wrong and another one runs in its place stays the last word.
+func (r *reloads) began() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.taken++
+	r.at = time.Now()
+	r.lastOK = r.refused == 0
+}
+
 // build makes a Draft of the next generation for this node. rules are candidates by service.
 func (e *Engine) build(cfg *config.Config, problems []config.Problem, rules map[string][]byte) (*Draft, []config.Problem) {
-	number := uint64(1)
-	if g := e.current.Load(); g != nil {
-		number = g.Number + 1
-	} else {
-		number = e.state.lastGeneration() + 1
-	}
 	return Build(cfg, Env{
-		Registry: e.registry, Number: number, Metrics: e.metrics, Lookup: e.names.lookup, Resolver: e.enum.resolver,
+		Registry: e.registry, Number: e.number(cfg), Metrics: e.metrics, Lookup: e.names.lookup, Resolver: e.enum.resolver,
 		Rules: rules, Weights: e.state.weights(), OnChange: e.serverChanged, OnSuspect: e.serverSuspect,
 		OnSite: e.siteMoved,
 	}, problems)
+}
+
+// number is that of the next generation; a start with what ran last, confirmed, goes on with its number.
+func (e *Engine) number(cfg *config.Config) uint64 {
+	if g := e.current.Load(); g != nil {
+		return g.Number + 1
+	}
+	newest, _ := e.state.newest()
+	if cfg != nil && newest.Confirmed && newest.Digest == cfg.Digest {
+		return newest.Number
+	}
+	return e.state.lastGeneration() + 1
 }
 
 // first puts the first generation in force.
@@ -60,8 +75,8 @@ func (e *Engine) first(d *Draft) error {
 	g.confirmed = true
 	g.by, g.note = "file", ""
 	e.swap(g, change)
-	e.reloads.note(true, nil)
-	return e.state.took(g)
+	e.reloads.began()
+	return e.state.took(g, e.fileDigest())
 }
 
 // bind opens what the draft needs and is not open yet, and makes the generation. It is the last step that can fail;

@@ -132,9 +132,8 @@ func New(o Options) (*Engine, []config.Problem, error) {
 	if e.state, err = openState(cfg.Node.StateDir.Abs); err != nil {
 		return nil, problems, err
 	}
-	cfg, problems, err = e.startConfig(cfg, problems)
-	if err != nil || cfg == nil {
-		return nil, problems, err
+	if cfg, problems = e.startConfig(cfg, problems); cfg == nil {
+		return nil, problems, nil
 	}
 	if err := e.assemble(cfg); err != nil {
 		return nil, problems, err

@@ -38,6 +38,7 @@ type edge struct {
 	t       *testing.T
 	dir     string
 	servers []*lbtest.Server
+	resume  bool // run --resume
 }
 
 // yaml is the node's configuration over some of its servers; extra stands at the end.
@@ -88,7 +89,9 @@ func start(t *testing.T, n int) (e *edge, stop func()) {
 
 func (e *edge) run() (stop func()) {
 	e.t.Helper()
-	eng, problems, err := engine.New(engine.Options{File: filepath.Join(e.dir, "wyegate.yaml"), Log: slog.New(slog.DiscardHandler)})
+	eng, problems, err := engine.New(engine.Options{
+		File: filepath.Join(e.dir, "wyegate.yaml"), Log: slog.New(slog.DiscardHandler), Resume: e.resume,
+	})
 	if err != nil || eng == nil {
 		e.t.Fatalf("no engine: %v, %v", err, problems)
 	}
@@ -276,6 +279,52 @@ func TestRollbackBringsTheSameBytesBack(t *testing.T) {
 	}
 	if diff, _ := e.Diff("2", "running"); !strings.Contains(diff, "as3") {
 		t.Errorf("generation 2 against the running one: %q", diff)
+	}
+}
+
+// operations.md 4.3: a restart with what ran is no new generation; with --resume what was applied past the file stays,
+// what nobody confirmed does not, and a wrong file is said to be wrong.
+func TestRestartResumes(t *testing.T) {
+	e, stop := start(t, 2)
+	e.resume = true
+	first := e.Status().Digest
+	restart := func() admin.Status {
+		t.Helper()
+		stop()
+		stop = e.run()
+		return e.Status()
+	}
+	if s := restart(); s.Generation != 1 || s.Digest != first || len(e.History()) != 1 {
+		t.Errorf("after a restart with the same file: %+v, history %+v", s, e.History())
+	}
+	e.write("wyegate.yaml", e.yaml("", 0, 1, 2))
+	if err := e.Reload("test"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Apply(t.Context(), admin.Apply{Rollback: true}); err != nil {
+		t.Fatal(err)
+	}
+	if s := restart(); s.Digest != first || s.Generation != 3 || !s.FileDiffers {
+		t.Errorf("a rollback was lost by a restart: %+v", s)
+	}
+	e.write("wyegate.yaml", e.yaml("", 0, 1, 3))
+	if _, err := e.Apply(t.Context(), admin.Apply{Confirm: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	if s := restart(); s.Digest != first || s.GenerationState != "confirmed" {
+		t.Errorf("an unconfirmed generation came back: %+v", s)
+	}
+	e.write("wyegate.yaml", e.yaml("pool: 3\n", 0, 1))
+	s := restart()
+	if s.Digest != first || s.Reloads.LastOK {
+		t.Errorf("a wrong file: %+v", s)
+	}
+	if len(s.Warnings) == 0 || s.Warnings[len(s.Warnings)-1].Code != "config_refused" {
+		t.Errorf("nobody is told of the wrong file: %+v", s.Warnings)
+	}
+	e.write("wyegate.yaml", e.yaml("", 0, 1, 2, 3))
+	if s := restart(); s.Digest == first || s.FileDiffers {
+		t.Errorf("a changed file was not taken: %+v", s)
 	}
 }
 

@@ -31,3 +31,12 @@ func (e *Engine) fileDiffers(g *Generation) bool {
 	d.differs = cfg == nil || config.HasErrors(problems) || cfg.Digest != g.digest
 	return d.differs
 }
+
+// fileDigest is the digest of the node's file as it is now; empty when it cannot be read.
+func (e *Engine) fileDigest() string {
+	cfg, _ := LoadFile(e.opts.File)
+	if cfg == nil {
+		return ""
+	}
+	return cfg.Digest
+}

@@ -100,7 +100,7 @@ func (e *Engine) enforce(old, g *Generation, sockets *listen.Change, c change) {
 	e.reloads.note(true, nil)
 	e.metrics.Reloads(reloadApplied).Inc()
 	e.log.Info("generation in force", slog.Uint64("generation", g.Number), slog.String("digest", g.digest[:8]), slog.String("by", g.by))
-	if err := e.state.took(g); err != nil {
+	if err := e.state.took(g, e.fileDigest()); err != nil {
 		e.log.Warn("history is not written", slog.Any(obs.KeyErr, err))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,6 +43,7 @@ type override struct {
 type record struct {
 	Number    uint64            `json:"number"` // 0: refused
 	Digest    string            `json:"digest"`
+	OnDisk    string            `json:"on_disk,omitempty"` // digest of the node's file when this one came into force
 	By        string            `json:"by"`
 	Note      string            `json:"note,omitempty"`
 	At        time.Time         `json:"at"`
@@ -177,12 +179,28 @@ func (s *stateDir) lastGeneration() uint64 {
 	return n
 }
 
-// took writes a generation that is in force now. A restart with an unchanged configuration is no new entry.
-func (s *stateDir) took(g *Generation) error {
+// newest gives the generation that came into force last; false when there is none.
+func (s *stateDir) newest() (record, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for i := len(s.past) - 1; i >= 0; i-- {
+		if r := s.past[i]; r.Number != 0 {
+			return r, true
+		}
+	}
+	return record{}, false
+}
+
+// took writes a generation that is in force now. A restart with an unchanged configuration is no new entry. onDisk is
+// the digest of the node's file; empty when it cannot be read.
+func (s *stateDir) took(g *Generation, onDisk string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.ContainsFunc(s.past, func(r record) bool { return r.Number == g.Number }) {
+		return nil
+	}
 	r := record{
-		Number: g.Number, Digest: g.digest, By: g.by, Note: g.note, At: g.at, Confirmed: g.confirmed,
+		Number: g.Number, Digest: g.digest, OnDisk: onDisk, By: g.by, Note: g.note, At: g.at, Confirmed: g.confirmed,
 		Main: g.Config.Files[0].Path, Files: texts(g.Config, true),
 	}
 	s.past = append(s.past, r)
@@ -300,21 +318,28 @@ func (s *stateDir) history(running *Generation) []admin.Generation {
 func short(digest string) string { return strings.ToLower(digest[:min(8, len(digest))]) }
 
 // startConfig is operations.md 4.3: which configuration a start takes. With --resume the last confirmed generation runs
-// when the file is unchanged since, or wrong.
-func (e *Engine) startConfig(cfg *config.Config, problems []config.Problem) (*config.Config, []config.Problem, error) {
+// when the file is unchanged since, or wrong. A file that waited for its confirmation when the node ended counts as
+// unchanged: it was not confirmed (4.2).
+func (e *Engine) startConfig(cfg *config.Config, problems []config.Problem) (*config.Config, []config.Problem) {
 	if !e.opts.Resume {
-		return cfg, problems, nil
+		return cfg, problems
+	}
+	last, ok := e.state.lastConfirmed()
+	if newest, _ := e.state.newest(); ok && cfg.Digest != "" && newest.OnDisk == cfg.Digest {
+		if last.Digest == cfg.Digest {
+			return cfg, problems
+		}
+		e.log.Info("the file is as it was; the last confirmed generation runs", slog.Uint64("generation", last.Number))
+		return loadOverlay(last.Main, last.Files)
 	}
 	_, all := Build(cfg, Env{Registry: &routing.Registry{}}, problems)
 	if !config.HasErrors(all) {
-		return cfg, problems, nil
+		return cfg, problems
 	}
-	last, ok := e.state.lastConfirmed()
 	if !ok {
-		return nil, all, nil
+		return nil, all
 	}
-	e.log.Warn("the file is wrong; the last confirmed generation runs")
-	kept, found := loadOverlay(last.Main, last.Files)
+	e.log.Warn("the file is wrong; the last confirmed generation runs", slog.Uint64("generation", last.Number))
 	e.reloads.note(false, all)
-	return kept, found, nil
+	return loadOverlay(last.Main, last.Files)
 }
