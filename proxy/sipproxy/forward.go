@@ -451,9 +451,8 @@ func (w *worker) moveAway(e *entry, p *pending) {
 		return
 	}
 	p.lease.Done(routing.OutcomeClientFault)
-	if p.nleft < len(p.left) {
-		p.left[p.nleft] = leftAttempt{tag: e.server(), kind: e.kind, out: p.g.byTag[e.out], dst: p.dst, flow: p.flow}
-		p.nleft++
+	if len(p.left) < maxLeft { // a failover is rare, and pays for its own memory
+		p.left = append(p.left, leftAttempt{tag: e.server(), kind: e.kind, out: p.g.byTag[e.out], dst: p.dst, flow: p.flow})
 	}
 }
 
@@ -474,17 +473,21 @@ func (w *worker) remember(r *request, d *decision, key uint64) (uint32, *pending
 	if r.in.Kind.Reliable() {
 		e.flags |= flagReliable
 	}
-	e.open = w.open.take()
+	if d.retag {
+		e.flags |= flagRetag
+	}
+	keeps := w.keeps(r, d)
+	if e.open = w.open.take(keeps); e.open == 0 {
+		w.notHeld++
+		return slot, nil
+	}
 	w.mem.open++
 	p := w.open.at(e.open)
 	p.slot, p.class, p.method, p.start, p.passed = slot, r.class, r.method, w.now, r.passed
 	p.source = d.source.Letter()
 	p.in = *r.in
 	p.in.Bytes = nil
-	if d.retag {
-		e.flags |= flagRetag
-	}
-	if w.keeps(r, d) {
+	if keeps {
 		w.keepRequest(p, r)
 	}
 	if w.port.Log.Enabled() {

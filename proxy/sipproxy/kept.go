@@ -207,7 +207,7 @@ func (w *worker) keptAck(q *pending) {
 func (w *worker) ownRequest(r *request, q *pending, server uint32, method string, to []byte) {
 	a := leftAttempt{tag: server, dst: q.dst, flow: q.flow, out: q.g.byTag[w.mem.at(q.slot).out]}
 	found := w.mem.at(q.slot).server() == server
-	for i := range q.left[:q.nleft] {
+	for i := range q.left {
 		if q.left[i].tag == server {
 			a, found = q.left[i], true
 		}

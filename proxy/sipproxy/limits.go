@@ -25,7 +25,8 @@ const (
 	defaultEntries = 1_000_000
 	defaultHints   = 1_000_000
 	defaultArena   = 64 << 20
-	defaultRecords = 65_536
+	defaultWaiting = 65_536
+	defaultRecords = 32_768
 	defaultParked  = 10_000
 	parkedOctets   = 64 << 20
 )

@@ -65,7 +65,7 @@ func (w *worker) settle(r *request, slot uint32, d *decision) {
 	w.countClass(q, d.status/100)
 	w.close(q, d.status, d.disp[0], d.disp[1])
 	q.resend, q.trying, q.giveUp = noTime, noTime, noTime
-	if q.nleft == 0 || q.req == nil {
+	if len(q.left) == 0 || q.req == nil {
 		w.forget(slot)
 	}
 }

@@ -31,11 +31,10 @@ type pending struct {
 	req []byte            // kept request; nil: not kept
 	aux []byte            // kept ACK, or kept final response
 
-	left        [maxLeft]leftAttempt // late responses of further ones are dropped
-	nleft       int
-	status      int  // of the last final response that went to the client
-	named       bool // it names its one possible destination
-	source      byte // third letter of the disposition
+	left        []leftAttempt // at most maxLeft: late responses of further ones are dropped
+	status      int           // of the last final response that went to the client
+	named       bool          // it names its one possible destination
+	source      byte          // third letter of the disposition
 	how         routing.How
 	cancelled   bool
 	holdsCancel bool // the CANCEL was answered here and goes out with the first provisional (ST-10)
@@ -68,16 +67,30 @@ const (
 	pendingChunk = 256
 )
 
-// pendings hands out pending structures by number, in chunks that are made when they are first needed.
+// pendings hands out pending structures by number, in chunks that are made when they are first needed. Their number is
+// bounded by far less than the memory's: a pending is nine entries large, and a flood of requests that nobody answers
+// would otherwise take all that a node has (SS-5).
 type pendings struct {
 	chunks []*[pendingChunk]pending
 	used   uint32
 	free   uint32
+	count  int
+	max    int
 }
 
 func (ps *pendings) at(i uint32) *pending { return &ps.chunks[i/pendingChunk][i%pendingChunk] }
 
-func (ps *pendings) take() uint32 {
+// take gives a number; 0: there is none. The last quarter is for requests that are held because their client would not
+// send them again.
+func (ps *pendings) take(held bool) uint32 {
+	most := ps.max
+	if !held {
+		most -= ps.max / 4
+	}
+	if ps.count >= most {
+		return 0
+	}
+	ps.count++
 	i := ps.free
 	if i != 0 {
 		ps.free = ps.at(i).next
@@ -94,6 +107,7 @@ func (ps *pendings) take() uint32 {
 }
 
 func (ps *pendings) give(i uint32) {
+	ps.count--
 	p := ps.at(i)
 	*p = pending{serial: p.serial + 1, next: ps.free}
 	ps.free = i

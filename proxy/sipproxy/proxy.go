@@ -39,6 +39,7 @@ type Config struct {
 	Unreachable func(to netip.AddrPort, err error)
 
 	Entries int // transactions
+	Waiting int // transactions that wait for their final response with all that 9 and the log need
 	Hints   int // dialog hints
 	Arena   int // octets for kept messages
 	Records int // open lines of the access log
@@ -72,7 +73,7 @@ func New(c Config) (*Proxy, error) {
 		def  int
 	}{
 		{&c.Entries, defaultEntries}, {&c.Hints, defaultHints}, {&c.Arena, defaultArena},
-		{&c.Records, defaultRecords}, {&c.Parked, defaultParked},
+		{&c.Waiting, defaultWaiting}, {&c.Records, defaultRecords}, {&c.Parked, defaultParked},
 	} {
 		if *d.have < 0 {
 			return nil, fmt.Errorf("sipproxy: negative bound %d", *d.have)

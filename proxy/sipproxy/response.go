@@ -126,6 +126,9 @@ func (w *worker) answered(p *reply) bool {
 		if p.m.Status == 503 && p.b.server != 0 && w.anyUsable(p.g) {
 			p.status = 500 // SH-3, as far as it can be told without memory
 		}
+		if p.class == bye && p.m.Status >= 200 {
+			w.bound(p) // its dialog ends, whatever the memory had no room for
+		}
 		return true
 	}
 	e := w.mem.at(slot)
@@ -180,7 +183,7 @@ func (w *worker) provisional(p *reply, slot uint32, e *entry, q *pending) bool {
 		switch {
 		case q.holdsCancel:
 			w.sendCancel(e, q)
-		case q.nleft == 0 && !e.has(flagRetag):
+		case len(q.left) == 0 && !e.has(flagRetag):
 			w.release(q)
 		}
 	} else if !q.resend.IsZero() {
@@ -288,7 +291,7 @@ func (w *worker) late(p *reply, e *entry, q *pending) bool {
 			w.ownRequest(r, q, p.b.server, "ACK", p.m.Value(sip.To))
 			return
 		}
-		for i := range q.left[:q.nleft] {
+		for i := range q.left {
 			if a := &q.left[i]; a.tag == p.b.server && !a.cancelled {
 				a.cancelled = true
 				w.ownRequest(r, q, a.tag, "CANCEL", r.m.Value(sip.To))
@@ -323,6 +326,7 @@ func (w *worker) finished(p *reply, slot uint32, e *entry, q *pending) {
 	}
 	w.mem.shorten(slot, life)
 	w.learn(p)
+	w.bound(p)
 	if q == nil {
 		return
 	}
@@ -331,10 +335,9 @@ func (w *worker) finished(p *reply, slot uint32, e *entry, q *pending) {
 	}
 	q.lease.Done(routing.OutcomeOK)
 	w.counts(p, q)
-	w.bound(p, q)
 	w.end(q, p)
 	q.resend, q.trying, q.giveUp, q.wake = time.Time{}, time.Time{}, time.Time{}, time.Time{}
-	if q.nleft == 0 {
+	if len(q.left) == 0 {
 		w.release(q)
 	}
 	if !w.stays(p, e, q) {
@@ -344,7 +347,7 @@ func (w *worker) finished(p *reply, slot uint32, e *entry, q *pending) {
 
 // stays says whether something is kept behind the final response (9.4, 9.5).
 func (w *worker) stays(p *reply, e *entry, q *pending) bool {
-	if q.nleft > 0 && q.req != nil {
+	if len(q.left) > 0 && q.req != nil {
 		return true
 	}
 	reliable, server := e.has(flagReliable), e.kind != transport.UDP
@@ -413,7 +416,7 @@ func (w *worker) learn(p *reply) {
 }
 
 // bound begins and ends live keys: a 2xx that makes a dialog, the end of a BYE.
-func (w *worker) bound(p *reply, q *pending) {
+func (w *worker) bound(p *reply) {
 	v := &p.m.Values
 	switch {
 	case p.class == invite && p.m.Status < 300:

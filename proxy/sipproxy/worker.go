@@ -57,6 +57,7 @@ type worker struct {
 	sample uint32
 	ifDown []Assumption // what an explanation asks besides
 
+	notHeld  uint64 // transactions that were remembered without a pending
 	openNow  atomic.Int64
 	dropped  atomic.Uint64
 	panicked atomic.Uint64
@@ -71,6 +72,7 @@ func newWorker(p *Proxy, id int) *worker {
 		mem: newMemory(max(1, p.cfg.Entries/n)), hints: newHints(max(1, p.cfg.Hints/n)),
 		arena: newArena(p.cfg.Arena / n), noTCP: map[hop]time.Time{}, flows: map[uint64]struct{}{},
 	}
+	w.open.max = max(1, p.cfg.Waiting/n)
 	w.lines.left = p.cfg.Records / n
 	w.parking.init(max(1, p.cfg.Parked/n), parkedOctets/n)
 	w.out = make([]byte, 0, 4096)
@@ -98,7 +100,7 @@ func (w *worker) batch(msgs []transport.Inbound, events []transport.Event) {
 	w.port.Out.Flush()
 	w.openNow.Store(int64(w.mem.open))
 	w.notKept.Store(w.arena.refused)
-	w.notKnown.Store(w.mem.full)
+	w.notKnown.Store(w.mem.full + w.notHeld)
 }
 
 // guarded handles one message or event. No panic leaves a worker: it is counted, and that message dropped.
@@ -239,7 +241,7 @@ type Stats struct {
 	Dropped       uint64 // messages without a listener, or in front of the first generation
 	Panics        uint64
 	NotKept       uint64 // messages that the arena had no room for
-	NotRemembered uint64 // transactions that the memory had no room for
+	NotRemembered uint64 // transactions that the memory had no room for, or not for all that belongs to them
 	Open          int    // transactions without a final response
 }
 
