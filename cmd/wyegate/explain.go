@@ -146,7 +146,7 @@ func explanationText(w io.Writer, x *admin.Explanation) {
 		fmt.Fprintf(w, "  %s %-40s line %-4d %s\n", mark, s.Rule, s.Line, s.Text)
 	}
 	for _, s := range x.Steps {
-		line("· "+s.Step, "%s", s.Text)
+		fmt.Fprintf(w, "  · %-11s  %s\n", s.Step, s.Text)
 	}
 	if len(x.Removed) > 0 {
 		line("removed", "%s (the source is not trusted)", strings.Join(x.Removed, ", "))
