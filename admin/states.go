@@ -308,6 +308,6 @@ type Finding struct {
 	Severity   string `json:"severity"`
 	Code       string `json:"code"`
 	Text       string `json:"text"`
-	Path       string `json:"path,omitempty"`
-	Suggestion string `json:"suggestion,omitempty"`
+	Path       string `json:"path"`
+	Suggestion string `json:"suggestion"`
 }

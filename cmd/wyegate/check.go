@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/wyegate/wyegate/config"
+	"github.com/wyegate/wyegate/dcr"
 	"github.com/wyegate/wyegate/internal/engine"
 	"github.com/wyegate/wyegate/routing"
 )
@@ -104,9 +105,13 @@ func printFindings(g *Globals, problems []config.Problem) error {
 }
 
 func explainCode(g *Globals, code string) error {
-	text, ok := config.Page(strings.ToUpper(code))
+	code = strings.ToUpper(code)
+	text, ok := config.Page(code)
+	if !ok {
+		text, ok = dcr.Page(code)
+	}
 	if !ok {
 		return &exitError{exitUsage, fmt.Errorf("no code %q", code)}
 	}
-	return g.show(map[string]string{"code": strings.ToUpper(code), "text": text}, func(w io.Writer) { fmt.Fprintln(w, text) })
+	return g.show(map[string]string{"code": code, "text": text}, func(w io.Writer) { fmt.Fprintln(w, text) })
 }

@@ -167,10 +167,7 @@ func (c *client) config(ctx context.Context, v admin.ConfigView) (admin.ConfigTe
 }
 
 // diff compares two configurations: a generation's number, "running" or "file". Empty: no difference.
-func (c *client) diff(ctx context.Context, from, to string) (string, error) {
-	var d struct {
-		Diff string `json:"diff"`
-	}
-	err := c.get(ctx, "/v1/config/diff", url.Values{"from": {from}, "to": {to}}, &d)
-	return d.Diff, err
+func (c *client) diff(ctx context.Context, from, to string) (configDiff, error) {
+	var d configDiff
+	return d, c.get(ctx, "/v1/config/diff", url.Values{"from": {from}, "to": {to}}, &d)
 }

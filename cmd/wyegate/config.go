@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
+	"time"
 
 	"github.com/wyegate/wyegate/admin"
 	"github.com/wyegate/wyegate/config"
@@ -18,7 +21,7 @@ type ConfigCmd struct {
 	Fmt      ConfigFmtCmd      `cmd:"" help:"Format a file; comments stay."`
 	Schema   ConfigSchemaCmd   `cmd:"" help:"JSON Schema of the configuration, or of test files."`
 	Diff     ConfigDiffCmd     `cmd:"" help:"Compare; exit status 1 when there is a difference."`
-	Set      ConfigSetCmd      `cmd:"" help:"Change one value of a file: pools.appservers.slow_start=60s."`
+	Set      ConfigSetCmd      `cmd:"" help:"Change one value as a new generation: pools.appservers.slow_start=60s."`
 	Apply    ConfigApplyCmd    `cmd:"" help:"Put a configuration in force."`
 	Confirm  ConfigConfirmCmd  `cmd:"" help:"Keep the generation that waits for it."`
 	History  ConfigHistoryCmd  `cmd:"" help:"Generations that were in force."`
@@ -33,7 +36,7 @@ type ConfigShowCmd struct {
 	Generation uint64 `help:"A generation that the daemon has kept." placeholder:"N"`
 }
 
-// Run prints YAML.
+// Run prints YAML, or JSON.
 func (c *ConfigShowCmd) Run(g *Globals) error {
 	g.prepare()
 	if c.Effective || c.Generation != 0 {
@@ -46,14 +49,25 @@ func (c *ConfigShowCmd) Run(g *Globals) error {
 		if err != nil {
 			return err
 		}
-		_, err = io.WriteString(g.out, text.Text)
-		return err
+		return c.print(g, []byte(text.Text))
 	}
 	cfg, err := load(g, configFile(c.File))
 	if err != nil {
 		return err
 	}
-	_, err = g.out.Write(config.Show(cfg, c.Defaults))
+	return c.print(g, config.Show(cfg, c.Defaults))
+}
+
+// print writes the YAML, or the same as JSON.
+func (c *ConfigShowCmd) print(g *Globals, text []byte) error {
+	if g.Output == "json" || g.Output == "jsonl" {
+		object, err := config.JSON(text)
+		if err != nil {
+			return err
+		}
+		return g.show(json.RawMessage(object), nil)
+	}
+	_, err := g.out.Write(text)
 	return err
 }
 
@@ -82,20 +96,26 @@ func (c *ConfigFmtCmd) Run(g *Globals) error {
 	if len(c.Files) == 0 {
 		c.Files = []string{configFile("")}
 	}
-	return formatFiles(g, c.Files, c.Diff, false, c.Write, config.Format)
+	return formatFiles(g, c.Files, c.Diff, false, c.Write, func(name string, data []byte) ([]byte, error) {
+		out, err := config.Format(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		return out, nil
+	})
 }
 
 // formatFiles serves `config fmt` and `dcr fmt`.
-func formatFiles(g *Globals, files []string, diff, check, write bool, format func([]byte) ([]byte, error)) error {
+func formatFiles(g *Globals, files []string, diff, check, write bool, format func(name string, data []byte) ([]byte, error)) error {
 	changed := false
 	for _, name := range files {
 		old, err := os.ReadFile(name)
 		if err != nil {
 			return &exitError{exitUsage, err}
 		}
-		formatted, err := format(old)
+		formatted, err := format(name, old)
 		if err != nil {
-			return &exitError{exitWrong, fmt.Errorf("%s: %w", name, err)}
+			return &exitError{exitWrong, err}
 		}
 		same := string(old) == string(formatted)
 		changed = changed || !same
@@ -151,25 +171,35 @@ func (c *ConfigDiffCmd) Run(g *Globals) error {
 	if err != nil {
 		return err
 	}
-	text := ""
+	var d configDiff
 	switch {
 	case c.What == "" || c.Running:
-		text, err = cl.diff(ctx, "running", "file")
+		d, err = cl.diff(ctx, "running", "file")
 	case number(c.What):
-		text, err = cl.diff(ctx, c.What, "running")
+		d, err = cl.diff(ctx, c.What, "running")
 	default:
-		text, err = c.file(ctx, g, cl)
+		d.From, d.To = "running", c.What
+		d.Diff, err = c.file(ctx, g, cl)
+		d.Differs = d.Diff != ""
 	}
 	if err != nil {
 		return err
 	}
-	if text == "" {
-		return nil
-	}
-	if _, err := io.WriteString(g.out, text); err != nil {
+	if err := g.show(d, func(w io.Writer) { io.WriteString(w, d.Diff) }); err != nil {
 		return err
 	}
-	return &exitError{exitWrong, nil}
+	if d.Differs {
+		return &exitError{exitWrong, nil}
+	}
+	return nil
+}
+
+// configDiff is what /v1/config/diff answers.
+type configDiff struct {
+	From    string `json:"from"`
+	To      string `json:"to"`
+	Differs bool   `json:"differs"`
+	Diff    string `json:"diff"`
 }
 
 func number(s string) bool {
@@ -193,19 +223,44 @@ func (c *ConfigDiffCmd) file(ctx context.Context, g *Globals, cl *client) (strin
 	return string(config.Unified([]byte(running.Text), config.Show(cfg, true), "running", c.What)), nil
 }
 
-// ConfigSetCmd is `config set PATH=VALUE`.
+// ConfigSetCmd is `config set PATH=VALUE`: of what runs, or with -c of a file.
 type ConfigSetCmd struct {
-	Assignment string `arg:"" help:"PATH=VALUE; items of lists by name."`
-	File       string `short:"c" help:"Configuration." placeholder:"FILE"`
+	Assignment string        `arg:"" help:"PATH=VALUE; items of lists by name."`
+	File       string        `short:"c" help:"Edit this file, and put nothing in force." placeholder:"FILE"`
+	Confirm    time.Duration `help:"Undone after this time unless confirmed." placeholder:"5m"`
 }
 
-// Run edits the text of the file in which the key stands; comments stay.
+// Run makes a new generation of what runs with one value changed (operations.md 4.2), or edits a file.
 func (c *ConfigSetCmd) Run(g *Globals) error {
 	g.prepare()
 	path, value, ok := cut(c.Assignment)
 	if !ok {
 		return &exitError{exitUsage, fmt.Errorf("%q: PATH=VALUE expected", c.Assignment)}
 	}
+	if c.File != "" {
+		return c.edit(g, path, value)
+	}
+	ctx := context.Background()
+	cl, err := g.ask(ctx)
+	if err != nil {
+		return err
+	}
+	running, err := cl.config(ctx, admin.ConfigView{})
+	if err != nil {
+		return err
+	}
+	f, err := config.Set([]config.File{{Path: "running", Shown: "running", Data: []byte(running.Text)}}, path, value)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	if g.Note == "" {
+		g.Note = "set " + c.Assignment
+	}
+	return g.apply(http.MethodPost, "/v1/config:apply", map[string]any{"text": string(f.Data)}, c.Confirm, running.Generation)
+}
+
+// edit changes the text of the file in which the key stands; comments stay.
+func (c *ConfigSetCmd) edit(g *Globals, path, value string) error {
 	cfg, err := load(g, configFile(c.File))
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -132,17 +133,14 @@ type DcrFmtCmd struct {
 // Run formats; a file with errors is left alone.
 func (c *DcrFmtCmd) Run(g *Globals) error {
 	g.prepare()
-	return formatFiles(g, orDefault(c.Files), c.Diff, c.Check, c.Write, func(data []byte) ([]byte, error) {
-		out, problems, err := dcr.Format("", data, dcr.Options{HeaderMatch: true})
+	return formatFiles(g, orDefault(c.Files), c.Diff, c.Check, c.Write, func(name string, data []byte) ([]byte, error) {
+		out, problems, err := dcr.Format(name, data, dcr.Options{HeaderMatch: true})
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		if out == nil {
-			for _, p := range problems {
-				if p.Severity == dcr.Error {
-					return nil, fmt.Errorf("%d:%d: %s: %s", p.Line, p.Col, p.Code, p.Text)
-				}
-			}
+			lintText(g.errOut, problems, 0, 1)
+			return nil, errors.New("a file with errors is left as it was")
 		}
 		return out, nil
 	})

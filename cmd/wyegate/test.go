@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/wyegate/wyegate/config"
@@ -211,7 +212,20 @@ func update(g *Globals, runs []*engine.TestRun) error {
 // DcrCoverageCmd is `dcr coverage`.
 type DcrCoverageCmd struct {
 	Files []string `arg:"" optional:"" help:"Test files; every *.test.yaml here unless named."`
-	Min   int      `help:"Exit status 1 below this share of rules, in percent." placeholder:"N"`
+	Min   atLeast  `help:"Exit status 1 below this share of rules." placeholder:"N%"`
+}
+
+// atLeast is a share as people write it: 80%, or 80.
+type atLeast int
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (p *atLeast) UnmarshalText(text []byte) error {
+	n, err := strconv.Atoi(strings.TrimSuffix(string(text), "%"))
+	if err != nil || n < 0 || n > 100 {
+		return fmt.Errorf("%q: 0%% to 100%% expected", text)
+	}
+	*p = atLeast(n)
+	return nil
 }
 
 // coverageRow is one rule with what happened to it.
@@ -241,7 +255,7 @@ func (c *DcrCoverageCmd) Run(g *Globals) error {
 	if err := g.show(rows, func(w io.Writer) { coverageText(w, runs) }); err != nil {
 		return err
 	}
-	if all > 0 && reached*100 < c.Min*all {
+	if all > 0 && reached*100 < int(c.Min)*all {
 		return &exitError{exitWrong, nil}
 	}
 	return nil

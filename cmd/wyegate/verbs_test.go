@@ -102,6 +102,10 @@ func (n *cannedNode) Apply(_ context.Context, a admin.Apply) (admin.Applied, err
 	until := noon.Add(5 * time.Minute)
 	return admin.Applied{Generation: 43, State: "unconfirmed", Nodes: 1, Of: 1, UndoneAt: &until, Diff: "-a\n+b\n", Moved: 3}, nil
 }
+func (n *cannedNode) Config(admin.ConfigView) (admin.ConfigText, error) {
+	return admin.ConfigText{Generation: n.status.Generation, Text: smallConfig}, nil
+}
+func (n *cannedNode) Diff(string, string) (string, error) { return "-a\n+b\n", nil }
 func (n *cannedNode) History() []admin.Generation {
 	until := noon.Add(4*time.Minute + 12*time.Second)
 	at := time.Date(2026, 11, 27, 8, 1, 0, 0, time.Local)
@@ -137,6 +141,7 @@ type verbs struct {
 	Apply     ConfigApplyCmd    `cmd:""`
 	Rollback  ConfigRollbackCmd `cmd:""`
 	History   ConfigHistoryCmd  `cmd:""`
+	Config    ConfigCmd         `cmd:""`
 }
 
 // answer is what a verb gave.
