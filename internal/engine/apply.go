@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/wyegate/wyegate/internal/listen"
 	"github.com/wyegate/wyegate/internal/obs"
 	"github.com/wyegate/wyegate/internal/sip/transport"
+	"github.com/wyegate/wyegate/proxy"
 	"github.com/wyegate/wyegate/routing"
 )
 
@@ -82,12 +84,16 @@ func (e *Engine) first(d *Draft) error {
 // bind opens what the draft needs and is not open yet, and makes the generation. It is the last step that can fail;
 // nothing is closed and no message sees anything before swap.
 func (e *Engine) bind(d *Draft) (*Generation, *listen.Change, error) {
+	secrets, err := e.loadSecrets(d.Config)
+	if err != nil {
+		return nil, nil, err
+	}
 	wants, owner := e.wants(d.Config)
 	change, err := e.sockets.Adopt(wants)
 	if err != nil {
 		return nil, nil, err
 	}
-	g := &Generation{Draft: d, digest: d.Config.Digest, at: time.Now()}
+	g := &Generation{Draft: d, secrets: secrets, digest: d.Config.Digest, at: time.Now()}
 	for i := range d.Config.Listeners {
 		g.listeners = append(g.listeners, boundListener{def: &d.Config.Listeners[i]})
 	}
@@ -105,16 +111,16 @@ func (e *Engine) bind(d *Draft) (*Generation, *listen.Change, error) {
 		}
 		l.sockets = append(l.sockets, sock)
 	}
-	if g.SIP, err = d.sipGeneration(e.wiring(), sip); err != nil {
+	if g.SIP, err = d.sipGeneration(e.wiring(secrets), sip); err != nil {
 		change.Undo()
 		return nil, nil, err
 	}
-	g.HTTP = d.httpGeneration(e.wiring())
+	g.HTTP = d.httpGeneration(e.wiring(secrets))
 	return g, change, nil
 }
 
-func (e *Engine) wiring() wiring {
-	return wiring{secrets: e.secrets, metrics: e.metrics, local: localAddrs(), numbers: e.enum}
+func (e *Engine) wiring(s *proxy.Secrets) wiring {
+	return wiring{secrets: s, metrics: e.metrics, local: localAddrs(), numbers: e.enum}
 }
 
 // wants lists the sockets of a configuration and the listener each is for.
@@ -137,15 +143,7 @@ func (e *Engine) wants(cfg *config.Config) (wants []listen.Want, owner []int) {
 }
 
 func onNode(l *config.Listener, node string) bool {
-	if len(l.Nodes) == 0 {
-		return true
-	}
-	for _, n := range l.Nodes {
-		if n == node {
-			return true
-		}
-	}
-	return false
+	return len(l.Nodes) == 0 || slices.Contains(l.Nodes, node)
 }
 
 func (e *Engine) transportConfig(cfg *config.Config, l *config.Listener, family int) transport.ListenerConfig {

@@ -52,7 +52,7 @@ type Engine struct {
 	gather   *prometheus.Registry
 	access   *obs.AccessLog // nil: off
 	events   *obs.Events
-	secrets  *proxy.Secrets
+	fixed    []setting
 	names    *hostNames
 	enum     *enum
 	probes   *probes
@@ -86,6 +86,7 @@ type Generation struct {
 	*Draft
 	SIP       *sipproxy.Generation
 	HTTP      *httpproxy.Generation
+	secrets   *proxy.Secrets
 	listeners []boundListener
 	digest    string
 	by        string
@@ -153,9 +154,7 @@ func New(o Options) (*Engine, []config.Problem, error) {
 // assemble makes the parts that live as long as the process.
 func (e *Engine) assemble(cfg *config.Config) error {
 	var err error
-	if e.secrets, err = e.loadSecrets(cfg); err != nil {
-		return err
-	}
+	e.fixed = fixedOf(cfg)
 	e.gather = prometheus.NewRegistry()
 	e.gather.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if e.metrics, err = obs.NewMetrics(e.gather); err != nil {

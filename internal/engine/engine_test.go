@@ -37,6 +37,7 @@ type edge struct {
 	*engine.Engine
 	t       *testing.T
 	dir     string
+	log     *slog.Logger
 	servers []*lbtest.Server
 	resume  bool // run --resume
 }
@@ -73,7 +74,12 @@ func (e *edge) write(name, text string) {
 // start runs the node over the first n of four servers until the test ends, or until the function it returns is called.
 func start(t *testing.T, n int) (e *edge, stop func()) {
 	t.Helper()
-	e = &edge{t: t, dir: t.TempDir()}
+	return startWith(t, n, slog.New(slog.DiscardHandler))
+}
+
+func startWith(t *testing.T, n int, log *slog.Logger) (e *edge, stop func()) {
+	t.Helper()
+	e = &edge{t: t, dir: t.TempDir(), log: log}
 	for i := range 4 {
 		s, err := lbtest.NewServer(fmt.Sprintf("as%d", i+1))
 		if err != nil {
@@ -90,7 +96,7 @@ func start(t *testing.T, n int) (e *edge, stop func()) {
 func (e *edge) run() (stop func()) {
 	e.t.Helper()
 	eng, problems, err := engine.New(engine.Options{
-		File: filepath.Join(e.dir, "wyegate.yaml"), Log: slog.New(slog.DiscardHandler), Resume: e.resume,
+		File: filepath.Join(e.dir, "wyegate.yaml"), Log: e.log, Resume: e.resume,
 	})
 	if err != nil || eng == nil {
 		e.t.Fatalf("no engine: %v, %v", err, problems)
@@ -127,20 +133,46 @@ func (e *edge) eventually(what string, ok func() bool) {
 
 func (e *edge) web(path string) (status int, server string) {
 	e.t.Helper()
-	for _, l := range e.Listeners() {
-		if l.Protocol == "http" {
-			r, err := http.Get("http://" + l.Address + path)
-			if err != nil {
-				e.t.Fatal(err)
-			}
-			defer r.Body.Close()
-			_, _ = io.Copy(io.Discard, r.Body)
-			http.DefaultClient.CloseIdleConnections()
-			return r.StatusCode, r.Header.Get("X-Server")
+	r := e.get(path, "")
+	return r.StatusCode, r.Header.Get("X-Server")
+}
+
+// cookie gives the token that a session beginning with this one gets; empty: it keeps the one it has.
+func (e *edge) cookie(has string) string {
+	e.t.Helper()
+	r := e.get("/?session=1", has)
+	for _, c := range r.Cookies() {
+		if c.Name == "WGROUTE" {
+			return c.Value
 		}
 	}
+	return ""
+}
+
+func (e *edge) get(path, token string) *http.Response {
+	e.t.Helper()
+	for _, l := range e.Listeners() {
+		if l.Protocol != "http" {
+			continue
+		}
+		q, err := http.NewRequestWithContext(e.t.Context(), http.MethodGet, "http://"+l.Address+path, nil)
+		if err != nil {
+			e.t.Fatal(err)
+		}
+		if token != "" {
+			q.AddCookie(&http.Cookie{Name: "WGROUTE", Value: token})
+		}
+		r, err := http.DefaultClient.Do(q)
+		if err != nil {
+			e.t.Fatal(err)
+		}
+		defer r.Body.Close()
+		_, _ = io.Copy(io.Discard, r.Body)
+		http.DefaultClient.CloseIdleConnections()
+		return r
+	}
 	e.t.Fatal("no http listener")
-	return 0, ""
+	return nil
 }
 
 func TestRefusedFileChangesNothing(t *testing.T) {

@@ -92,7 +92,7 @@ func (e *Engine) candidate(s *scene, g *Generation, r admin.ExplainRequest) erro
 			listeners = append(listeners, sipListener{l.def, tr})
 		}
 	}
-	w := wiring{secrets: e.secrets, local: localAddrs(), numbers: e.enum}
+	w := wiring{secrets: g.secrets, local: localAddrs(), numbers: e.enum}
 	next, err := draft.sipGeneration(w, listeners)
 	if err != nil {
 		return err

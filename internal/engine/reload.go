@@ -97,6 +97,7 @@ func (e *Engine) enforce(old, g *Generation, sockets *listen.Change, c change) {
 		g.undo = time.AfterFunc(c.confirm, func() { e.revert(g.Number) })
 	}
 	e.swap(g, sockets)
+	e.waits(g.Config)
 	e.reloads.note(true, nil)
 	e.metrics.Reloads(reloadApplied).Inc()
 	e.log.Info("generation in force", slog.Uint64("generation", g.Number), slog.String("digest", g.digest[:8]), slog.String("by", g.by))

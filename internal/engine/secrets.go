@@ -15,7 +15,7 @@ import (
 )
 
 // loadSecrets reads the secrets that tokens and branches are made with: cluster.secret_file, else the one that this node
-// made at its first start (sip-http.md 6.2).
+// made at its first start (sip-http.md 6.2). They are read anew for each generation: a reload rotates them.
 func (e *Engine) loadSecrets(cfg *config.Config) (*proxy.Secrets, error) {
 	path := cfg.Cluster.SecretFile.Abs
 	if path == "" {
