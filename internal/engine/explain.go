@@ -106,15 +106,67 @@ func (s *scene) explain(ctx context.Context, r admin.ExplainRequest) (*proxy.Exp
 	if err != nil {
 		return nil, err
 	}
+	var x *proxy.Explanation
 	switch {
 	case r.Key != "":
-		return s.explainKey(r, assume)
+		x, err = s.explainKey(r, assume)
 	case r.SIP != "":
-		return s.explainSIP(ctx, r, assume)
+		x, err = s.explainSIP(ctx, r, assume)
 	case r.HTTP != "":
-		return s.explainHTTP(r, assume)
+		x, err = s.explainHTTP(r, assume)
+	default:
+		return nil, fmt.Errorf("%w: one of sip, http and key is wanted", admin.ErrInvalid)
 	}
-	return nil, fmt.Errorf("%w: one of sip, http and key is wanted", admin.ErrInvalid)
+	if err == nil {
+		s.surroundings(x)
+	}
+	return x, err
+}
+
+// surroundings adds what a decision does not read but a person asks next: the listener's address, the weights, and
+// since when the server can serve.
+func (s *scene) surroundings(x *proxy.Explanation) {
+	for i := range s.Config.Listeners {
+		if l := &s.Config.Listeners[i]; l.Name == x.Listener {
+			x.Address = l.Transport + " " + l.Bind.String()
+		}
+	}
+	p := s.poolOf(x)
+	if p == nil {
+		return
+	}
+	for _, name := range x.Candidates {
+		if m := p.Table().ByName(name); m != nil {
+			if x.Weights == nil {
+				x.Weights = map[string]int{}
+			}
+			x.Weights[name] = m.Weight
+		}
+	}
+	m := p.Table().ByName(x.Server)
+	if m == nil || s.live == nil {
+		return
+	}
+	var since time.Time
+	for _, proto := range []routing.Proto{routing.SIP, routing.HTTP} {
+		if at := m.Detail(proto).Since; at.After(since) {
+			since = at
+		}
+	}
+	if !since.IsZero() {
+		since = since.UTC()
+		x.UsableSince = &since
+	}
+}
+
+// poolOf is the pool of the application that a decision names.
+func (s *scene) poolOf(x *proxy.Explanation) *pool {
+	for _, t := range s.targets {
+		if t.Service == x.Service && t.Name == x.Application {
+			return s.pools[t.Pool.Name]
+		}
+	}
+	return nil
 }
 
 // assumptions turns if_down and if_site_down into sets of servers.

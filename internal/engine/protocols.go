@@ -78,7 +78,7 @@ func (d *Draft) sipListener(w wiring, l sipListener) sipproxy.ListenerConfig {
 		DropBad: def.BadRequests == "drop", NoServers: !def.Servers, TLSURI: def.TLSURI == "transport",
 	}
 	if w.metrics != nil {
-		c.Obs = w.metrics.SIPListener(def.Name, def.Transport)
+		c.Obs = w.metrics.SIPListener(def.Name)
 		c.Targets = make([]*obs.SIPTarget, len(d.targets))
 		for i, t := range d.targets {
 			if def.Offers(t.Service) && takes(t.app, "sip") {
@@ -123,7 +123,7 @@ func (d *Draft) httpListener(w wiring, def *config.Listener) *httpproxy.Listener
 		Name: def.Name, TLS: def.Transport == "tls", Matcher: d.matcher(def), Apps: make([]*httpproxy.App, len(d.targets)),
 	}
 	if w.metrics != nil {
-		l.Obs = w.metrics.HTTPListener(def.Name, def.Transport)
+		l.Obs = w.metrics.HTTPListener(def.Name)
 		l.None = w.metrics.HTTPTarget(def.Name, "", "")
 	}
 	for i, t := range d.targets {

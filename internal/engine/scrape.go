@@ -15,7 +15,7 @@ func (e *Engine) scrape() obs.State {
 	v := e.opts.Version
 	s := obs.State{
 		Version: v.Version, Revision: v.Revision, GoVersion: runtime.Version(), Generation: g.Number, Unconfirmed: !g.confirmed,
-		Shed: map[string][len(obs.OverloadCauses)]uint64{}, OverloadDelay: map[string]time.Duration{},
+		OverloadDelay: map[string]time.Duration{"sip": e.hub.Wait()},
 	}
 	e.reloads.mu.Lock()
 	s.LastReloadOK, s.LastReloadAt = e.reloads.lastOK, e.reloads.at
@@ -40,21 +40,7 @@ func (e *Engine) scrape() obs.State {
 	for _, l := range g.listeners {
 		s.Listeners = append(s.Listeners, l.state())
 	}
-	s.Shed["sip"], s.OverloadDelay["sip"] = e.shed(g)
 	e.enum.state(&s)
-	return s
-}
-
-// state sums the sockets of a listener; parse errors are counted by the workers, and framing by the transport.
-func (l *boundListener) state() obs.ListenerState {
-	s := obs.ListenerState{Listener: l.def.Name, Transport: l.def.Transport}
-	for _, sock := range l.sockets {
-		s.Connections += sock.Connections()
-		s.Accepted += sock.Stats.Accepted.Load()
-	}
-	for _, tr := range l.sip {
-		s.ParseErrors[obs.ParseFraming] += tr.Counters().Unframed.Load()
-	}
 	return s
 }
 
@@ -65,22 +51,22 @@ const (
 	shedQueue       = 3
 )
 
-// shed adds up what SIP sockets dropped before anything deep, and what they waited.
-func (e *Engine) shed(g *Generation) (n [len(obs.OverloadCauses)]uint64, delay time.Duration) {
-	for _, l := range g.listeners {
-		for _, tr := range l.sip {
-			c := tr.Counters()
-			n[shedSourceRate] += c.Limited.Load()
-			n[shedQueue] += c.Dropped.Load()
-		}
-		for _, sock := range l.sockets {
-			n[shedConnections] += sock.Stats.Refused.Load()
-		}
+// state sums the sockets of a listener: parse errors are counted by the workers and framing by the transport; what is
+// shed is dropped before anything deep.
+func (l *boundListener) state() obs.ListenerState {
+	s := obs.ListenerState{Listener: l.def.Name, Protocol: l.def.Protocol, Transport: l.def.Transport}
+	for _, sock := range l.sockets {
+		s.Connections += sock.Connections()
+		s.Accepted += sock.Stats.Accepted.Load()
+		s.Shed[shedConnections] += sock.Stats.Refused.Load()
 	}
-	for i := range e.hub.Workers() {
-		delay = max(delay, e.hub.Inbox(i).Wait())
+	for _, tr := range l.sip {
+		c := tr.Counters()
+		s.ParseErrors[obs.ParseFraming] += c.Unframed.Load()
+		s.Shed[shedSourceRate] += c.Limited.Load()
+		s.Shed[shedQueue] += c.Dropped.Load()
 	}
-	return n, delay
+	return s
 }
 
 func serverState(g *Generation, a admin.Server) obs.ServerState {

@@ -6,8 +6,6 @@ import "github.com/prometheus/client_golang/prometheus"
 type SIPListener struct {
 	ParseErrors     [NumParseReasons]prometheus.Counter
 	Retransmissions prometheus.Counter
-	Connections     prometheus.Gauge
-	Accepted        prometheus.Counter
 }
 
 // ParseReason is the label reason of wyegate_sip_parse_errors_total.
@@ -55,9 +53,7 @@ type Server struct {
 
 // HTTPListener are the counters of one HTTP listener.
 type HTTPListener struct {
-	Refused     [NumRefused]prometheus.Counter
-	Connections prometheus.Gauge
-	Accepted    prometheus.Counter
+	Refused [NumRefused]prometheus.Counter
 }
 
 // RefusedReason is the label reason of wyegate_http_refused_total.
@@ -77,9 +73,4 @@ const (
 type HTTPTarget struct {
 	Requests [len(CodeClasses)]prometheus.Counter  // by class; 0: none
 	Duration [len(CodeClasses)]prometheus.Observer // by class
-}
-
-// Overload are the counters of what was shed, of one protocol.
-type Overload struct {
-	Rejections [len(OverloadCauses)]prometheus.Counter
 }

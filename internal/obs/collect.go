@@ -59,20 +59,15 @@ func (m *Metrics) count(st *State) {
 			continue // its series went with it
 		}
 		m.gauges[listenerConnections].WithLabelValues(l.Listener, l.Transport).Set(float64(l.Connections))
-		m.add(listenerAccepted, l.Accepted, l.Listener, l.Transport)
+		m.add(l.Listener, listenerAccepted, l.Accepted, l.Listener, l.Transport)
 		for i, n := range l.ParseErrors {
 			if n > 0 {
-				m.add(sipParseErrors, n, l.Listener, ParseReasons[i])
+				m.add(l.Listener, sipParseErrors, n, l.Listener, ParseReasons[i])
 			}
 		}
-	}
-	for proto, causes := range st.Shed {
-		for i, n := range causes {
-			m.add(overloadRejections, n, proto, OverloadCauses[i])
+		for i, n := range l.Shed {
+			m.add(l.Listener, overloadRejections, n, l.Protocol, OverloadCauses[i])
 		}
-	}
-	for log, n := range st.LogDropped {
-		m.add(logDropped, n, log)
 	}
 }
 
@@ -82,9 +77,10 @@ func (m *Metrics) knows(listener string) bool {
 	return m.known.listeners[listener]
 }
 
-// add brings one counter to a count that somebody else keeps. A count that fell began anew.
-func (m *Metrics) add(f family, n uint64, labels ...string) {
-	name := families[f].Name
+// add brings one counter up to date with what a listener counts by itself: several may share one series. A count that
+// fell began anew.
+func (m *Metrics) add(listener string, f family, n uint64, labels ...string) {
+	name := listener + "\x00" + families[f].Name
 	for _, l := range labels {
 		name += "\x00" + l
 	}

@@ -139,7 +139,7 @@ var families = [numFamilies]Family{
 
 	poolPanic:     {Name: "wyegate_pool_panic", Kind: Gauge, Labels: words("pool"), Help: "Whether health is ignored because too few servers are usable.", atScrape: true},
 	poolUsable:    {Name: "wyegate_pool_usable_ratio", Kind: Gauge, Labels: words("pool"), Help: "Usable share of the pool's weight.", atScrape: true},
-	poolKeysMoved: {Name: "wyegate_pool_keys_moved_total", Kind: Counter, Labels: words("pool"), Help: "Partitions whose server changed with a new table."},
+	poolKeysMoved: {Name: "wyegate_pool_keys_moved_total", Kind: Counter, Labels: words("pool"), Help: "Live keys that changed servers."},
 	siteServing:   {Name: "wyegate_site_serving", Kind: Gauge, Labels: words("site"), Help: "Whether the site carries traffic.", atScrape: true},
 	siteSwitches:  {Name: "wyegate_site_switches_total", Kind: Counter, Labels: words("site cause"), Help: "Times traffic moved to the site."},
 

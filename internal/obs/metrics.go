@@ -21,7 +21,7 @@ type Metrics struct {
 	state atomic.Pointer[func() State]
 
 	scrape sync.Mutex        // one scrape, or one change of what lives, at a time; taken before mu
-	taken  map[string]uint64 // guarded by scrape: counts already added, by series of a package that counts by itself
+	taken  map[string]uint64 // guarded by scrape: counts already added, by listener and series
 
 	mu    sync.Mutex
 	known names // guarded by mu
@@ -59,27 +59,20 @@ func (m *Metrics) Reloads(result int) prometheus.Counter {
 	return m.counters[configReloads].WithLabelValues(ReloadResults[result])
 }
 
-// SIPListener resolves the children of a listener. Transport is its word: udp, tcp, tls, ws, wss.
-func (m *Metrics) SIPListener(listener, transport string) *SIPListener {
+// SIPListener resolves the children of a listener. What its sockets count comes with the State.
+func (m *Metrics) SIPListener(listener string) *SIPListener {
 	m.note(func(n *names) { n.listeners[listener] = true })
-	l := &SIPListener{
-		Retransmissions: m.counters[sipRetransmissions].WithLabelValues(listener),
-		Connections:     m.gauges[listenerConnections].WithLabelValues(listener, transport),
-		Accepted:        m.counters[listenerAccepted].WithLabelValues(listener, transport),
-	}
+	l := &SIPListener{Retransmissions: m.counters[sipRetransmissions].WithLabelValues(listener)}
 	for i, w := range ParseReasons {
 		l.ParseErrors[i] = m.counters[sipParseErrors].WithLabelValues(listener, w)
 	}
 	return l
 }
 
-// HTTPListener resolves the children of a listener. Transport is its word: tcp, tls.
-func (m *Metrics) HTTPListener(listener, transport string) *HTTPListener {
+// HTTPListener resolves the children of a listener. What its sockets count comes with the State.
+func (m *Metrics) HTTPListener(listener string) *HTTPListener {
 	m.note(func(n *names) { n.listeners[listener] = true })
-	l := &HTTPListener{
-		Connections: m.gauges[listenerConnections].WithLabelValues(listener, transport),
-		Accepted:    m.counters[listenerAccepted].WithLabelValues(listener, transport),
-	}
+	l := &HTTPListener{}
 	for i, w := range RefusedReasons {
 		l.Refused[i] = m.counters[httpRefused].WithLabelValues(listener, w)
 	}
@@ -170,7 +163,7 @@ func (m *Metrics) Server(pool, server string) *Server {
 	return s
 }
 
-// KeysMoved resolves the counter of partitions of a pool whose server changed with a new table.
+// KeysMoved resolves the counter of a pool's live keys that changed servers.
 func (m *Metrics) KeysMoved(pool string) prometheus.Counter {
 	m.note(func(n *names) { n.pools[pool] = true })
 	return m.counters[poolKeysMoved].WithLabelValues(pool)
@@ -182,16 +175,7 @@ func (m *Metrics) SiteSwitches(site string, cause int) prometheus.Counter {
 	return m.counters[siteSwitches].WithLabelValues(site, SiteCauses[cause])
 }
 
-// Overload resolves the counters of what is shed; protocol is an index of Protocols.
-func (m *Metrics) Overload(protocol int) *Overload {
-	o := &Overload{}
-	for i, w := range OverloadCauses {
-		o.Rejections[i] = m.counters[overloadRejections].WithLabelValues(Protocols[protocol], w)
-	}
-	return o
-}
-
-// LogDropped resolves the counter of lines a log lost: "access" or "main".
+// LogDropped resolves the counter of lines a log lost: "access".
 func (m *Metrics) LogDropped(log string) prometheus.Counter {
 	return m.counters[logDropped].WithLabelValues(log)
 }

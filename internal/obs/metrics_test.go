@@ -29,8 +29,8 @@ func newTestMetrics(t *testing.T) (*Metrics, *prometheus.Registry) {
 
 // everything resolves each kind of child and gives a state in which each family has a series.
 func everything(m *Metrics) State {
-	m.SIPListener("sip-udp", "udp")
-	m.HTTPListener("http", "tcp")
+	m.SIPListener("sip-udp")
+	m.HTTPListener("http")
 	m.SIPTarget("sip-udp", "voice", "conference")
 	m.HTTPTarget("http", "voice", "conference")
 	m.Target("voice", "conference", []string{"/sip-rules/if[1]/else"})
@@ -38,7 +38,6 @@ func everything(m *Metrics) State {
 	m.Server("appservers", "as1")
 	m.KeysMoved("appservers")
 	m.SiteSwitches("ams", 0)
-	m.Overload(0)
 	m.LogDropped("access")
 	return State{
 		Version: "1.0.0", Revision: "abc", GoVersion: "go1.26", Generation: 42, Unconfirmed: true, LastReloadOK: true,
@@ -48,7 +47,8 @@ func everything(m *Metrics) State {
 			Health: map[string]string{"sip": "up", "http": "ejected"}, Dialogs: 7, Websockets: map[string]int{"http": 3},
 			Drain: &DrainState{Dialogs: 7, Sessions: 2, Websockets: 3, Deadline: time.Unix(1_700_007_200, 0)},
 		}},
-		Pools: []PoolState{{"appservers", true, 0.25}}, Sites: []SiteState{{"ams", true}},
+		Listeners: []ListenerState{{Listener: "sip-udp", Protocol: "sip", Transport: "udp"}},
+		Pools:     []PoolState{{"appservers", true, 0.25}}, Sites: []SiteState{{"ams", true}},
 		EnumWaiting: map[string]int{"voice": 4}, OverloadDelay: map[string]time.Duration{"sip": 20 * time.Millisecond},
 	}
 }
@@ -217,8 +217,8 @@ func TestSweepTakesSeriesOfWhatIsGone(t *testing.T) {
 		m.Server("appservers", s).Requests[0].Inc()
 	}
 	m.Server("web", "as1").Requests[1].Inc()
-	m.SIPListener("sip-udp", "udp")
-	gone := m.SIPListener("sip-tcp", "tcp")
+	m.SIPListener("sip-udp")
+	gone := m.SIPListener("sip-tcp")
 	m.SIPTarget("sip-tcp", "voice", "conference").Requests[0].Inc()
 	m.SIPTarget("sip-udp", "voice", "conference")
 	m.SIPTarget("sip-udp", "", "")
@@ -229,7 +229,7 @@ func TestSweepTakesSeriesOfWhatIsGone(t *testing.T) {
 		Listeners: []string{"sip-udp"}, Services: []string{"voice"}, Applications: [][2]string{{"voice", "conference"}},
 		Rules: [][2]string{{"voice", "/b"}}, Servers: [][2]string{{"appservers", "as1"}, {"web", "as1"}}, Pools: []string{"appservers", "web"},
 	})
-	gone.Connections.Inc() // an old connection ends late: nobody sees it, nothing breaks
+	gone.Retransmissions.Inc() // an old connection ends late: nobody sees it, nothing breaks
 	var b strings.Builder
 	for name, f := range gather(t, reg) {
 		for _, one := range f.GetMetric() {
@@ -254,7 +254,7 @@ func TestSweepTakesSeriesOfWhatIsGone(t *testing.T) {
 // TestCountsOfOthersAreAddedOnce: packages that count by themselves tell a sum; a scrape adds what came since the last.
 func TestCountsOfOthersAreAddedOnce(t *testing.T) {
 	m, reg := newTestMetrics(t)
-	m.SIPListener("sip-udp", "udp").ParseErrors[ParseMalformed].Add(2)
+	m.SIPListener("sip-udp").ParseErrors[ParseMalformed].Add(2)
 	st := State{Listeners: []ListenerState{{Listener: "sip-udp", Transport: "udp", Connections: 5, Accepted: 10}, {Listener: "gone", Transport: "udp", Accepted: 3}}}
 	st.Listeners[0].ParseErrors[ParseMalformed] = 1
 	m.Watch(func() State { return st })
@@ -281,6 +281,31 @@ func TestCountsOfOthersAreAddedOnce(t *testing.T) {
 	}
 }
 
+// What two listeners shed is one series; that one of them leaves counts nothing of the other twice.
+func TestWhatListenersShedIsOneSeries(t *testing.T) {
+	m, reg := newTestMetrics(t)
+	m.SIPListener("a")
+	m.SIPListener("b")
+	st := State{Listeners: []ListenerState{{Listener: "a", Protocol: "sip", Transport: "udp"}, {Listener: "b", Protocol: "sip", Transport: "tcp"}}}
+	st.Listeners[0].Shed[1], st.Listeners[1].Shed[1] = 1000, 500
+	m.Watch(func() State { return st })
+	shed := func() float64 {
+		for _, one := range gather(t, reg)["wyegate_overload_rejections_total"].GetMetric() {
+			if one.GetLabel()[0].GetValue() == OverloadCauses[1] {
+				return one.GetCounter().GetValue()
+			}
+		}
+		return -1
+	}
+	if n := shed(); n != 1500 {
+		t.Errorf("%v shed, want 1500", n)
+	}
+	st.Listeners = st.Listeners[1:]
+	if n := shed(); n != 1500 {
+		t.Errorf("%v shed after a listener left, want 1500", n)
+	}
+}
+
 func TestUnknownMethodsShareOneWord(t *testing.T) {
 	for i, w := range SIPMethods[:NumSIPMethods-1] {
 		if SIPMethod([]byte(w)) != i {
@@ -302,7 +327,7 @@ func TestUnknownMethodsShareOneWord(t *testing.T) {
 // TestAMessageOnlyAdds: what a message does with its children allocates nothing (architecture.md 4.2, rules 1 and 4).
 func TestAMessageOnlyAdds(t *testing.T) {
 	m, _ := newTestMetrics(t)
-	l, tg, a, s := m.SIPListener("u", "udp"), m.SIPTarget("u", "v", "c"), m.Target("v", "c", []string{"/x"}), m.Server("p", "s")
+	l, tg, a, s := m.SIPListener("u"), m.SIPTarget("u", "v", "c"), m.Target("v", "c", []string{"/x"}), m.Server("p", "s")
 	method := []byte("INVITE")
 	n := testing.AllocsPerRun(1000, func() {
 		i := SIPMethod(method)

@@ -15,19 +15,18 @@ type State struct {
 	Servers       []ServerState
 	Pools         []PoolState
 	Sites         []SiteState
-	EnumWaiting   map[string]int                         // by service
-	OverloadDelay map[string]time.Duration               // by protocol: sip, http
-	Shed          map[string][len(OverloadCauses)]uint64 // by protocol: counts of packages that count by themselves
-	LogDropped    map[string]uint64                      // by log: access, main
+	EnumWaiting   map[string]int           // by service
+	OverloadDelay map[string]time.Duration // by protocol: sip, http
 }
 
-// ListenerState is for listeners whose sockets count by themselves. A listener that counts on the children of
-// Metrics.HTTPListener or Metrics.SIPListener is left out of State.Listeners.
+// ListenerState is what the sockets of a listener count by themselves; counts are those since the process began, and one
+// that begins anew may fall.
 type ListenerState struct {
-	Listener, Transport string
-	Connections         int
-	Accepted            uint64                  // since the process began
-	ParseErrors         [NumParseReasons]uint64 // since the process began; beside what was counted on the children
+	Listener, Protocol, Transport string
+	Connections                   int
+	Accepted                      uint64
+	ParseErrors                   [NumParseReasons]uint64 // beside what was counted on the children
+	Shed                          [len(OverloadCauses)]uint64
 }
 
 // ServerState is one server of one pool.
