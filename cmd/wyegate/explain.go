@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/wyegate/wyegate/admin"
 	"github.com/wyegate/wyegate/config"
@@ -58,7 +60,7 @@ func (c *ExplainCmd) Run(g *Globals) error {
 	if err != nil {
 		return err
 	}
-	if err := g.show(x, func(w io.Writer) { explanationText(w, x) }); err != nil {
+	if err := g.show(x, func(w io.Writer) { explanationText(w, x, g.now()) }); err != nil {
 		return err
 	}
 	if x.Error != "" && x.Server == "" && x.Decided != "local" {
@@ -118,35 +120,26 @@ func (c *ExplainCmd) ask(g *Globals, req admin.ExplainRequest, rules []byte) (*a
 }
 
 // explanationText prints a decision for people, in the order in which it was made.
-func explanationText(w io.Writer, x *admin.Explanation) {
+func explanationText(w io.Writer, x *admin.Explanation, now time.Time) {
 	line := func(label, format string, args ...any) {
-		fmt.Fprintf(w, "%-13s%s\n", label, strings.TrimRight(fmt.Sprintf(format, args...), " "))
+		fmt.Fprintf(w, "%-12s %s\n", label, strings.TrimRight(fmt.Sprintf(format, args...), " "))
 	}
 	if x.Listener != "" {
-		line("listener", "%s", x.Listener)
+		line("listener", "%s", aside(x.Listener, x.Address))
 	}
 	if x.Application != "" {
-		line("application", "%s (%s)", x.Application, dash(x.Kind))
+		host := hostOf(x.Target)
+		if host != "" {
+			host = "      host " + host
+		}
+		line("application", "%s%s", aside(x.Application, x.Kind), host)
 	}
 	if x.Method != "" {
-		known := "belongs to somebody already"
-		if x.Initial {
-			known = "a new key is wanted"
-		}
-		line("method", "%s %s   %s", x.Method, x.Target, known)
+		line("method", "%s %s   %s", x.Method, x.Target, whose(x))
 	}
-	if x.RuleFile != "" || len(x.Rules) > 0 {
-		line("rules", "%s generation %d", x.RuleFile, x.Generation)
-	}
-	for _, s := range x.Rules {
-		mark := "✗"
-		if s.Matched {
-			mark = "✓"
-		}
-		fmt.Fprintf(w, "  %s %-40s line %-4d %s\n", mark, s.Rule, s.Line, s.Text)
-	}
+	rulesText(w, x, line)
 	for _, s := range x.Steps {
-		fmt.Fprintf(w, "  · %-11s  %s\n", s.Step, s.Text)
+		line("· "+s.Step, "%s", s.Text)
 	}
 	if len(x.Removed) > 0 {
 		line("removed", "%s (the source is not trusted)", strings.Join(x.Removed, ", "))
@@ -158,26 +151,107 @@ func explanationText(w io.Writer, x *admin.Explanation) {
 		}
 		line("key", "%s   source %s   hash %s   partition %s", dash(x.Key), dash(x.Source), dash(x.Hash), partition)
 	}
-	if len(x.Candidates) > 0 {
-		line("order", "%s", strings.Join(x.Candidates, "  "))
-	}
-	for _, p := range x.PassedOver {
-		line("", "%s not used: %s", p.Server, p.Why)
+	if len(x.Candidates) > 0 || len(x.PassedOver) > 0 {
+		line("order", "%s", orderText(x))
 	}
 	switch {
 	case x.Server != "":
-		line("server", "%s   by %s", x.Server, dash(x.Decided))
+		since := ""
+		if x.UsableSince != nil {
+			since = "   usable since " + spaced(now.Sub(*x.UsableSince))
+		}
+		line("server", "%s   by %s%s", x.Server, dash(x.Decided), since)
 	case x.Status != 0:
 		line("answer", "%d %s", x.Status, x.Error)
 	default:
 		line("goes", "%s %s", dash(x.Decided), x.Error)
 	}
-	var keys []string
-	for k := range x.IfDown {
-		keys = append(keys, k)
+	var others []string
+	for _, k := range slices.Sorted(maps.Keys(x.IfDown)) {
+		others = append(others, fmt.Sprintf("if %s is down → %s", k, dash(x.IfDown[k])))
 	}
-	slices.Sort(keys)
-	for _, k := range keys {
-		fmt.Fprintf(w, "if %s is down → %s\n", k, dash(x.IfDown[k]))
+	if len(others) > 0 {
+		fmt.Fprintln(w, strings.Join(others, "      "))
 	}
+}
+
+// aside puts what is known beside a name into brackets.
+func aside(name, more string) string {
+	if more == "" {
+		return name
+	}
+	return name + " (" + more + ")"
+}
+
+// hostOf is the host that applications were matched by: of a Request-URI or of a request target.
+func hostOf(target string) string {
+	if _, rest, ok := strings.Cut(target, "://"); ok {
+		target = rest
+	} else if scheme, rest, ok := strings.Cut(target, ":"); ok && (scheme == "sip" || scheme == "sips") {
+		target = rest[strings.LastIndexByte(rest, '@')+1:]
+	} else {
+		return ""
+	}
+	if strings.HasPrefix(target, "[") {
+		return target[:strings.IndexByte(target, ']')+1]
+	}
+	if i := strings.IndexAny(target, "/?#;:>"); i >= 0 {
+		target = target[:i]
+	}
+	return target
+}
+
+// whose says whether the message begins something.
+func whose(x *admin.Explanation) string {
+	switch {
+	case x.Server == "" && x.Status != 0:
+		return ""
+	case !x.Initial:
+		return "belongs to somebody already"
+	case x.Kind == "web" || x.Source == "round_robin":
+		return "no token: a new session"
+	case strings.Contains(x.Target, "://"):
+		return "no token: a new key is wanted"
+	default:
+		return "no To tag, no token: a new key is wanted"
+	}
+}
+
+// rulesText prints every rule that was asked; the paths are in one column.
+func rulesText(w io.Writer, x *admin.Explanation, line func(label, format string, args ...any)) {
+	if x.RuleFile == "" && len(x.Rules) == 0 {
+		return
+	}
+	generation := ""
+	if x.Generation != 0 {
+		generation = fmt.Sprintf(" generation %d", x.Generation)
+	}
+	line("rules", "%s%s", x.RuleFile, generation)
+	width := 0
+	for _, s := range x.Rules {
+		width = max(width, len(s.Rule))
+	}
+	for _, s := range x.Rules {
+		mark := "✗"
+		if s.Matched {
+			mark = "✓"
+		}
+		fmt.Fprintf(w, "  %s %-*s  line %-4d %s\n", mark, width, s.Rule, s.Line, s.Text)
+	}
+}
+
+// orderText is the candidates with their weights, then who is not used and why.
+func orderText(x *admin.Explanation) string {
+	var names []string
+	for _, c := range x.Candidates {
+		if n, ok := x.Weights[c]; ok {
+			c = fmt.Sprintf("%s (weight %d)", c, n)
+		}
+		names = append(names, c)
+	}
+	text := strings.Join(names, "  ")
+	for _, p := range x.PassedOver {
+		text += fmt.Sprintf("   | %s not used: %s", p.Server, p.Why)
+	}
+	return strings.TrimLeft(text, " |")
 }

@@ -82,7 +82,9 @@ func (e *Engine) candidate(s *scene, g *Generation, r admin.ExplainRequest) erro
 	if service == "" && len(g.Config.RuleFiles) > 0 {
 		service = g.Config.RuleFiles[0].Service
 	}
-	draft, problems := e.build(g.Config, nil, map[string][]byte{service: []byte(r.Rules)})
+	env := e.env(g.Config, map[string][]byte{service: []byte(r.Rules)})
+	env.Metrics = nil
+	draft, problems := Build(g.Config, env, nil)
 	if draft == nil {
 		return &admin.Refused{Findings: Findings(problems)}
 	}
