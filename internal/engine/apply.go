@@ -47,13 +47,14 @@ func (r *reloads) began() {
 	r.lastOK = r.refused == 0
 }
 
-// build makes a Draft of the next generation for this node. rules are candidates by service.
-func (e *Engine) build(cfg *config.Config, problems []config.Problem, rules map[string][]byte) (*Draft, []config.Problem) {
-	return Build(cfg, Env{
+// env is what a Draft of the next generation is built in. rules are candidates by service. A Draft that is only looked at
+// is built without Metrics: its names would leave series that nothing takes away.
+func (e *Engine) env(cfg *config.Config, rules map[string][]byte) Env {
+	return Env{
 		Registry: e.registry, Number: e.number(cfg), Metrics: e.metrics, Lookup: e.names.lookup, Resolver: e.enum.resolver,
 		Rules: rules, Weights: e.state.weights(), OnChange: e.serverChanged, OnSuspect: e.serverSuspect,
 		OnSite: e.siteMoved,
-	}, problems)
+	}
 }
 
 // number is that of the next generation; a start with what ran last, confirmed, goes on with its number.
@@ -76,7 +77,7 @@ func (e *Engine) first(d *Draft) error {
 	}
 	g.confirmed = true
 	g.by, g.note = "file", ""
-	e.swap(g, change)
+	e.swap(g, change, false)
 	e.reloads.began()
 	return e.state.took(g, e.fileDigest())
 }
@@ -170,8 +171,9 @@ func serverPrefixes(cfg *config.Config) []netip.Prefix {
 	return out
 }
 
-// swap puts a generation in force: from the one store on, messages see it. Nothing here can fail.
-func (e *Engine) swap(g *Generation, change *listen.Change) {
+// swap puts a generation in force: from the one store on, messages see it. Nothing here can fail. cut ends the live
+// transactions of servers that leave (sip-http.md 4.7).
+func (e *Engine) swap(g *Generation, change *listen.Change, cut bool) {
 	old := e.current.Load()
 	now := time.Now()
 	e.hub.Set(e.rates.settings(g.Config))
@@ -183,7 +185,7 @@ func (e *Engine) swap(g *Generation, change *listen.Change) {
 	for _, p := range g.pools {
 		p.Activate()
 	}
-	e.sip.Swap(g.SIP, now, false)
+	e.sip.Swap(g.SIP, now, cut)
 	e.front.Swap(g.HTTP)
 	e.current.Store(g)
 	e.hub.Use(listeners)

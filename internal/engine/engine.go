@@ -139,7 +139,7 @@ func New(o Options) (*Engine, []config.Problem, error) {
 	if err := e.assemble(cfg); err != nil {
 		return nil, problems, err
 	}
-	draft, all := e.build(cfg, problems, nil)
+	draft, all := Build(cfg, e.env(cfg, nil), problems)
 	if draft == nil {
 		e.closeEndpoints()
 		return nil, all, nil

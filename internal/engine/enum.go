@@ -34,6 +34,7 @@ type numbers struct {
 	service string
 	key     string
 	begun   bool               // guarded by enum.mu
+	dropped bool               // no generation wants it any more; guarded by enum.mu
 	stop    context.CancelFunc // set while it runs; guarded by enum.mu
 	taken   [len(obs.EnumResults)]int64
 }
@@ -107,6 +108,7 @@ func (e *enum) want(g *Generation) {
 	}
 	for key, n := range e.known {
 		if !keep[key] {
+			n.dropped = true
 			if n.stop != nil {
 				n.stop()
 			}
@@ -128,7 +130,12 @@ func (e *enum) Run(ctx context.Context) error {
 			own, stop := context.WithCancel(ctx)
 			e.mu.Lock()
 			n.stop = stop
+			dropped := n.dropped
 			e.mu.Unlock()
+			if dropped {
+				stop() // replaced before it began
+				continue
+			}
 			running.Go(func() {
 				defer stop()
 				_ = n.ENUM.Run(own) // it ends with its context

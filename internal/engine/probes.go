@@ -63,7 +63,7 @@ func (p *probes) want(g *Generation) {
 				default:
 					c.Settings = sipSettings(&pl.def.Health)
 					if a.Transport == "udp" {
-						l := g.probeSocket(a.Addr.Addr())
+						l := g.probeSocket(name, a.Addr.Addr())
 						if l == nil {
 							continue // no socket of ours reaches it: only traffic could tell
 						}
@@ -79,15 +79,33 @@ func (p *probes) want(g *Generation) {
 	p.prober.Swap(checks)
 }
 
-func (g *Generation) probeSocket(to netip.Addr) *transport.Listener {
+// probeSocket falls back to any UDP socket of the family: calls of a pool that only streams reach leave by one, too.
+func (g *Generation) probeSocket(pool string, to netip.Addr) (any *transport.Listener) {
 	for _, l := range g.listeners {
+		reaches := g.reaches(l.def, pool)
 		for _, tr := range l.sip {
-			if tr.Kind == transport.UDP && tr.Addr.Addr().Is4() == to.Is4() {
+			if tr.Kind != transport.UDP || tr.Addr.Addr().Is4() != to.Is4() {
+				continue
+			}
+			if reaches {
 				return tr
+			}
+			if any == nil {
+				any = tr
 			}
 		}
 	}
-	return nil
+	return any
+}
+
+// reaches says whether requests of a listener may go to a pool.
+func (d *Draft) reaches(l *config.Listener, pool string) bool {
+	for _, t := range d.targets {
+		if t.Pool.Name == pool && l.Offers(t.Service) && takes(t.app, l.Protocol) {
+			return true
+		}
+	}
+	return false
 }
 
 func sipSettings(h *config.Health) health.Settings {

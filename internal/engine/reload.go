@@ -58,7 +58,11 @@ func (e *Engine) offer(c change) (admin.Applied, error) {
 		return admin.Applied{}, fmt.Errorf("%w: generation %d waits for its confirmation", admin.ErrBusy, old.Number)
 	}
 	cfg, problems := c.load()
-	draft, problems := e.build(cfg, problems, c.rules)
+	env := e.env(cfg, c.rules)
+	if c.dryRun {
+		env.Metrics = nil
+	}
+	draft, problems := Build(cfg, env, problems)
 	if draft == nil {
 		return admin.Applied{}, e.refused(c, cfg, problems)
 	}
@@ -96,7 +100,7 @@ func (e *Engine) enforce(old, g *Generation, sockets *listen.Change, c change) {
 		g.undoneAt = time.Now().Add(c.confirm)
 		g.undo = time.AfterFunc(c.confirm, func() { e.revert(g.Number) })
 	}
-	e.swap(g, sockets)
+	e.swap(g, sockets, c.force && !c.undo)
 	e.waits(g.Config)
 	e.reloads.note(true, nil)
 	e.metrics.Reloads(reloadApplied).Inc()
