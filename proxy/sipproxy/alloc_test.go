@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/wyegate/wyegate/dcr"
 	"github.com/wyegate/wyegate/internal/obs"
 	"github.com/wyegate/wyegate/internal/sip/transport"
 )
@@ -24,6 +25,25 @@ func (s *sink) ToServer(_ *transport.Listener, _ transport.Kind, _ netip.AddrPor
 }
 func (s *sink) Flush() {}
 
+// loadRules ask for five things that the messages do not have before the last rule gives a key.
+const loadRules = `<user-centric-rules><sip-rules>
+  <header name="X-Group" return="request.X-Group"><exist/></header>
+  <if>
+    <session-case><equal>ORIGINATING</equal>
+      <or>
+        <header name="P-Served-User" return="request.P-Served-User.uri.user"><exist/></header>
+        <header name="P-Asserted-Identity" return="request.P-Asserted-Identity.uri.user"><exist/></header>
+      </or>
+    </session-case>
+  </if>
+  <request-uri parameter="conf" return="request.uri.user"><exist/></request-uri>
+  <and>
+    <header name="Event" return="request.Event"><exist/></header>
+    <header name="Subject" return="request.Subject"><exist/></header>
+  </and>
+  <header name="To" return="request.To.uri.user"><exist/></header>
+</sip-rules></user-centric-rules>`
+
 // load is one worker with everything on, and a transaction that can be played again and again as a new one.
 type load struct {
 	b       *bed
@@ -38,11 +58,15 @@ type load struct {
 
 func newLoad(t testing.TB, method string) *load {
 	l := &load{sink: &sink{last: make([]byte, 0, 4096)}, reply: make([]byte, 0, 4096)}
+	set, problems := dcr.Compile("rules.xml", []byte(loadRules), dcr.Options{})
+	if set == nil {
+		t.Fatal(problems)
+	}
 	l.b = newBed(t, bedOptions{config: func(c *Config) {
 		c.Ports[0].Out = l.sink
 		c.Ports[0].Log = obs.NewRing(64, nil)
 		c.Entries = 200_000
-	}})
+	}, target: func(c *TargetConfig) { c.Target.Keyer, c.Target.RuleFile = set, set.File() }})
 	a := alice("call-0000000000@192.0.2.7")
 	a.branch = "z9hG4bK-0000000000"
 	a.extra = []string{"Contact: <sip:alice@192.0.2.7:5070>", "User-Agent: load", "Allow: INVITE, ACK, CANCEL, BYE, OPTIONS", "Supported: replaces, 100rel", "Content-Type: application/sdp"}
@@ -85,7 +109,7 @@ func (l *load) answer() {
 	l.reply = append(l.reply, rest[at:]...)
 }
 
-// architecture.md 4.2, rule 1: parse, decide, edit, send, remember, log; and the response, with its end of the
+// architecture.md 4.2, rule 1: parse, evaluate the rules, choose, edit, send, remember, log; and the response, with its end of the
 // transaction: no allocation in steady state.
 func TestMessagePathAllocatesNothing(t *testing.T) {
 	for _, method := range []string{"INVITE", "OPTIONS", "REGISTER"} {
@@ -95,6 +119,9 @@ func TestMessagePathAllocatesNothing(t *testing.T) {
 		}
 		if !bytes.HasPrefix(l.sink.last, []byte("SIP/2.0 200 OK\r\nVia: SIP/2.0/UDP 192.0.2.7:5070;branch=z9hG4bK-")) {
 			t.Fatalf("%s: the last thing sent is %s", method, l.sink.last)
+		}
+		if set := l.b.w.p.current.Load().targets[0].Target.Keyer; set == nil {
+			t.Fatal("no rules in force")
 		}
 		warm := l.b.w.mem.used
 		if n := testing.AllocsPerRun(300, l.step); n != 0 {
