@@ -157,10 +157,7 @@ func (e *edge) close() error {
 		err = <-e.ended
 	}
 	for _, s := range e.servers {
-		s.stop() // all of them before the first is finished: what they have read is worked on meanwhile
-	}
-	for _, s := range e.servers {
-		s.finish()
+		s.stop()
 	}
 	if e.logFile != nil {
 		err = errors.Join(err, e.logFile.Close())

@@ -66,7 +66,8 @@ const rules = `<?xml version="1.0" encoding="UTF-8"?>
 `
 
 // configText is the configuration of operations.md 3.2 moved to loopback, one node, without the sections that need another
-// build. Timers are short, so that a stopped server is seen in a second. note is free text; changing it is a change of the
+// build. Probes are frequent, so that a server that is back is seen in a
+// second. note is free text; changing it is a change of the
 // configuration that changes no decision.
 func (e *edge) configText(note string) string {
 	var b strings.Builder
@@ -109,9 +110,11 @@ services:
 pools:
   - name: appservers
     health:
+      # A stopped server refuses, and that is certain at once. Silence is given time: on a busy machine it means nothing.
+      passive: {consecutive_failures: 50}
       active:
-        sip: {interval: 500ms, down_interval: 250ms, timeout: 1s, fall: 2, rise: 2}
-        http: {path: /healthz, interval: 500ms, down_interval: 250ms, timeout: 1s, fall: 2, rise: 2}
+        sip: {interval: 500ms, down_interval: 250ms, timeout: 5s, fall: 3, rise: 2}
+        http: {path: /healthz, interval: 500ms, down_interval: 250ms, timeout: 5s, fall: 3, rise: 2}
     servers:
 `, note, socketName, address(e.metrics), address(e.sipPort), address(e.sipPort), address(e.httpPort), rulesName)
 	for i, s := range e.servers {

@@ -30,7 +30,7 @@ func (p printer) up(e *edge) {
 		list = append(list, fmt.Sprintf("%s SIP %d/%s HTTP %d", s.name, s.sipPort, s.transport, s.httpPort))
 	}
 	fmt.Fprintf(p, "servers    %s\n", strings.Join(list, "   "))
-	fmt.Fprintln(p, "timers     shortened: health every 500 ms, down after 2, up after 2 (5 s, 3 and 2 outside the demo)")
+	fmt.Fprintln(p, "timers     shortened: health every 500 ms, every 250 ms while down (5 s and 2 s outside the demo)")
 }
 
 func (p printer) step(o outcome, err error) {

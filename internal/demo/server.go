@@ -23,8 +23,7 @@ type appServer struct {
 	edge      string // SIP address of the edge, for calls that the server begins
 	log       *slog.Logger
 
-	running *incarnation   // nil: stopped. Owned by whoever starts and stops
-	past    []*incarnation // stopped, and not finished
+	running *incarnation // nil: stopped. Owned by whoever starts and stops
 }
 
 // incarnation is a server between start and stop.
@@ -34,7 +33,7 @@ type incarnation struct {
 	cancel context.CancelFunc
 	ua     *sipgo.UserAgent
 	client *sipgo.Client
-	udp    *lingering
+	udp    *net.UDPConn
 	tcp    *recording
 	web    *recording
 	pages  *http.Server
@@ -52,7 +51,6 @@ const bindWait = 3 * time.Second
 func (s *appServer) start() error {
 	i := &incarnation{appServer: s, legs: map[string]*leg{}}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
-	s.past = append(s.past, i)
 	if err := i.open(); err != nil {
 		i.close()
 		return fmt.Errorf("server %s: %w", s.name, err)
@@ -61,21 +59,12 @@ func (s *appServer) start() error {
 	return nil
 }
 
-// stop closes every socket at once, as a server does that dies.
+// stop closes every socket at once, as a server does that dies, and waits until nothing of it runs.
 func (s *appServer) stop() {
 	if s.running != nil {
 		s.running.close()
 		s.running = nil
 	}
-}
-
-// finish stops the server and waits until nothing of it runs.
-func (s *appServer) finish() {
-	s.stop()
-	for _, i := range s.past {
-		i.finish()
-	}
-	s.past = nil
 }
 
 func (i *incarnation) open() error {
@@ -91,12 +80,11 @@ func (i *incarnation) open() error {
 		return err
 	}
 	i.tcp = record(tcp)
-	udp, err := bind(func() (*net.UDPConn, error) { return net.ListenUDP("udp", &net.UDPAddr{IP: loopback, Port: i.sipPort}) })
+	i.udp, err = bind(func() (*net.UDPConn, error) { return net.ListenUDP("udp", &net.UDPAddr{IP: loopback, Port: i.sipPort}) })
 	if err != nil {
 		return err
 	}
-	_ = udp.SetReadBuffer(1 << 20) // a smaller one loses datagrams, which are sent again
-	i.udp = &lingering{PacketConn: udp, released: make(chan struct{})}
+	_ = i.udp.SetReadBuffer(1 << 20) // a smaller one loses datagrams, which are sent again
 	return i.serveSIP()
 }
 
@@ -149,12 +137,16 @@ func (i *incarnation) begin(f func(ctx context.Context)) {
 	}
 }
 
-// close closes the sockets; messages that were read before may still be worked on.
+// close closes the sockets and waits. A message that was read before may still be on its way to a handler; it finds
+// nothing to answer on.
 func (i *incarnation) close() {
 	i.mu.Lock()
 	i.shut = true
 	i.mu.Unlock()
 	i.cancel()
+	if i.ua != nil {
+		i.seal()
+	}
 	var errs []error
 	if i.udp != nil {
 		errs = append(errs, i.udp.Close())
@@ -168,18 +160,19 @@ func (i *incarnation) close() {
 	if err := errors.Join(errs...); err != nil {
 		i.log.Debug("server stopped", slog.String("server", i.name), slog.Any("err", err))
 	}
-}
-
-// finish ends what close has left. By then traffic has ended, too, so that no message is between socket and handler.
-func (i *incarnation) finish() {
-	if i.udp != nil {
-		i.udp.release()
-	}
-	if i.ua != nil {
-		_ = i.ua.Close() // its sockets are closed already, and that is what it says
-	}
 	i.work.Wait()
 	if i.ua != nil {
-		_ = i.ua.Close() // what a last message made sipgo open between release and now
+		i.ua.TransactionLayer().Close()
+	}
+}
+
+// seal puts the UDP socket, which is about to be closed, where sipgo looks for one before it opens another: under the
+// edge's address for answers and under our own for requests. The entries of the reader end with it; these stay, so the
+// transport layer, which would clear them, is not closed: all its sockets are ours.
+func (i *incarnation) seal() {
+	own := address(i.sipPort)
+	dead := &sip.UDPConnection{PacketConn: i.udp, PacketAddr: own, Listener: true}
+	for _, a := range []string{i.edge, own} {
+		i.ua.TransportLayer().Pool("udp").Add(a, dead)
 	}
 }

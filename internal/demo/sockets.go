@@ -12,27 +12,8 @@ import (
 
 // sipgo opens a socket of its own when the one that an answer belongs on has gone, on all addresses of the host, and
 // keeps it. A server of the demo that is stopped must not do that: it would leave something behind, and a message out of
-// another socket is not known as a server's. So sockets go in two steps, and dialling is refused.
-
-// lingering is a UDP socket that sipgo believes to be open after it was closed: reading blocks until release, writing
-// fails.
-type lingering struct {
-	net.PacketConn
-	once     sync.Once
-	released chan struct{}
-}
-
-// ReadFrom hides that the socket was closed.
-func (l *lingering) ReadFrom(b []byte) (int, net.Addr, error) {
-	n, from, err := l.PacketConn.ReadFrom(b)
-	if err != nil {
-		<-l.released
-		err = net.ErrClosed
-	}
-	return n, from, err
-}
-
-func (l *lingering) release() { l.once.Do(func() { close(l.released) }) }
+// another socket is not known as a server's. So the closed UDP socket is kept in its place (incarnation.seal), and
+// dialling is refused.
 
 // recording is a listener that knows its open connections and closes them with itself, hijacked ones too.
 type recording struct {
