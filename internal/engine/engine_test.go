@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -276,6 +277,43 @@ func TestApplyUndoesItselfWithoutConfirmation(t *testing.T) {
 	}
 }
 
+// The history tells apart what runs, what it returns to, what was undone, what went before and what was refused; refused
+// ones take no place of the others (operations.md 4.4).
+func TestHistoryTellsStatesApart(t *testing.T) {
+	e, _ := start(t, 2)
+	e.write("wyegate.yaml", e.yaml("", 0, 1, 2))
+	if _, err := e.Apply(t.Context(), admin.Apply{Confirm: 100 * time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	e.eventually("the return", func() bool { return e.Status().Generation == 3 })
+	for range 120 {
+		if _, err := e.Apply(t.Context(), admin.Apply{Text: "version: 7\n", Caller: admin.Caller{By: "bob", Note: "try"}}); err == nil {
+			t.Fatal("a broken one was taken")
+		}
+	}
+	if _, err := e.Apply(t.Context(), admin.Apply{Confirm: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	states := map[string]int{}
+	h := e.History()
+	for _, g := range h {
+		states[g.State]++
+	}
+	want := map[string]int{"unconfirmed": 1, "refused": 100, "confirmed": 1, "reverted": 1, "superseded": 1}
+	if !maps.Equal(states, want) {
+		t.Errorf("states %v, want %v", states, want)
+	}
+	if r := h[1]; r.State != "refused" || r.Node != "edge-1" || r.By != "bob" || r.Note != "try" || len(r.Findings) == 0 {
+		t.Errorf("refused: %+v", r)
+	}
+	if last := h[len(h)-1]; last.Generation != 1 || last.State != "superseded" {
+		t.Errorf("first: %+v", last)
+	}
+	if _, err := e.Config(admin.ConfigView{Generation: 1}); err != nil {
+		t.Errorf("generation 1 is gone: %v", err)
+	}
+}
+
 // New addresses of a name make the generation's value anew; it is still the one that waits for its confirmation.
 func TestUndoSurvivesNewAddresses(t *testing.T) {
 	e, _ := start(t, 2)
@@ -303,7 +341,7 @@ func TestRollbackBringsTheSameBytesBack(t *testing.T) {
 		t.Fatalf("%+v, %v; want digest %s", out, err, digest)
 	}
 	h := e.History()
-	if len(h) != 3 || h[0].State != "active" || h[0].By != "bob" || h[1].State != "confirmed" {
+	if len(h) != 3 || h[0].State != "active" || h[0].By != "bob" || h[1].State != "superseded" {
 		t.Errorf("history %+v", h)
 	}
 	if diff, err := e.Diff("1", "3"); err != nil || diff != "" {

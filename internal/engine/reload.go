@@ -115,7 +115,7 @@ func (e *Engine) refused(c change, cfg *config.Config, problems []config.Problem
 	if !c.dryRun {
 		e.reloads.note(false, problems)
 		e.metrics.Reloads(reloadRefused).Inc()
-		e.state.refused(cfg, c.by, Findings(problems))
+		e.state.refused(cfg, e.name, c, Findings(problems))
 		running := e.current.Load().Number
 		for _, p := range problems {
 			if p.Severity == config.Error {
@@ -132,7 +132,7 @@ func (e *Engine) revert(number uint64) {
 	old, err := e.state.before(number, 0)
 	if err == nil {
 		_, err = e.offer(change{
-			by: "timer", note: fmt.Sprintf("generation %d was not confirmed", number), current: number, undo: true, force: true,
+			by: byTimer, note: fmt.Sprintf("generation %d was not confirmed", number), current: number, undo: true, force: true,
 			load: func() (*config.Config, []config.Problem) { return loadOverlay(old.Main, old.Files) },
 		})
 	}

@@ -50,6 +50,7 @@ type record struct {
 	Confirmed bool              `json:"confirmed"`
 	Main      string            `json:"main,omitempty"`
 	Files     map[string][]byte `json:"files,omitempty"`
+	Node      string            `json:"node,omitempty"` // that refused it
 	Findings  []admin.Finding   `json:"findings,omitempty"`
 }
 
@@ -57,6 +58,7 @@ const (
 	overridesFile    = "overrides.json"
 	generationPrefix = "generation-"
 	keptGenerations  = 100
+	keptRefusals     = 100
 	shownRefusals    = 20
 )
 
@@ -212,24 +214,29 @@ func (s *stateDir) took(g *Generation, onDisk string) error {
 
 func fileOf(number uint64) string { return fmt.Sprintf("%s%020d.json", generationPrefix, number) }
 
-// prune keeps the last hundred.
+// prune keeps the last hundred generations. What was refused takes none of their places, however often it is tried.
 func (s *stateDir) prune() error {
-	for n := len(s.past) - keptGenerations; n > 0; n-- {
-		if s.past[0].Number != 0 {
-			if err := s.dir.Remove(fileOf(s.past[0].Number)); err != nil {
-				return err
-			}
+	kept := 0
+	for i := len(s.past) - 1; i >= 0; i-- {
+		if s.past[i].Number == 0 {
+			continue
 		}
-		s.past = s.past[1:]
+		if kept++; kept <= keptGenerations {
+			continue
+		}
+		if err := s.dir.Remove(fileOf(s.past[i].Number)); err != nil {
+			return err
+		}
+		s.past = slices.Delete(s.past, i, i+1)
 	}
 	return nil
 }
 
-// refused keeps a configuration that changed nothing, for the history of this process.
-func (s *stateDir) refused(cfg *config.Config, by string, findings []admin.Finding) {
+// refused keeps a configuration that changed nothing, for the history of this process: the last hundred.
+func (s *stateDir) refused(cfg *config.Config, node string, c change, findings []admin.Finding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := record{By: by, At: time.Now(), Findings: findings}
+	r := record{By: c.by, Note: c.note, Node: node, At: time.Now(), Findings: findings}
 	if cfg != nil {
 		r.Digest = cfg.Digest
 	}
@@ -237,6 +244,15 @@ func (s *stateDir) refused(cfg *config.Config, by string, findings []admin.Findi
 		r.Findings = r.Findings[:shownRefusals]
 	}
 	s.past = append(s.past, r)
+	kept := 0
+	for i := len(s.past) - 1; i >= 0; i-- {
+		if s.past[i].Number != 0 {
+			continue
+		}
+		if kept++; kept > keptRefusals {
+			s.past = slices.Delete(s.past, i, i+1)
+		}
+	}
 }
 
 func (s *stateDir) confirmed(number uint64) error {
@@ -290,14 +306,19 @@ func (s *stateDir) lastConfirmed() (record, bool) {
 	return record{}, false
 }
 
-// history lists what is kept, newest first.
+// history lists what is kept, newest first: the running generation, the confirmed one that an unconfirmed one returns
+// to, what came to nothing, and what went before.
 func (s *stateDir) history(running *Generation) []admin.Generation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := []admin.Generation{}
+	returns := !running.confirmed
+	after := "" // who made the generation that came next
 	for i := len(s.past) - 1; i >= 0; i-- {
 		r := &s.past[i]
-		g := admin.Generation{Generation: r.Number, By: r.By, When: r.At, Digest: short(r.Digest), Note: r.Note, Findings: r.Findings}
+		g := admin.Generation{
+			Generation: r.Number, By: r.By, When: r.At, Digest: short(r.Digest), Note: r.Note, Node: r.Node, Findings: r.Findings,
+		}
 		switch {
 		case r.Number == 0:
 			g.State = "refused"
@@ -305,15 +326,23 @@ func (s *stateDir) history(running *Generation) []admin.Generation {
 			g.State, g.UndoneAt = "unconfirmed", &running.undoneAt
 		case r.Number == running.Number:
 			g.State = "active"
-		case r.Confirmed:
-			g.State = "confirmed"
+		case r.Confirmed && returns:
+			g.State, returns = "confirmed", false
+		case !r.Confirmed && after == byTimer:
+			g.State = "reverted"
 		default:
 			g.State = "superseded"
+		}
+		if r.Number != 0 {
+			after = r.By
 		}
 		out = append(out, g)
 	}
 	return out
 }
+
+// byTimer is who undoes a generation that nobody confirmed.
+const byTimer = "timer"
 
 func short(digest string) string { return strings.ToLower(digest[:min(8, len(digest))]) }
 
