@@ -9,10 +9,12 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/wyegate/wyegate/config"
 	"github.com/wyegate/wyegate/internal/obs"
 )
 
@@ -75,7 +77,7 @@ type request struct {
 
 func (a *API) routes() {
 	read, change, admin := a.route(Viewer), a.route(Operator), a.route(Administrator)
-	read("GET /v1/status", func(*request) (any, error) { return a.cfg.Node.Status(), nil })
+	read("GET /v1/status", a.status)
 	read("GET /v1/version", func(*request) (any, error) { return a.cfg.Version, nil })
 	read("GET /v1/warnings", a.warnings)
 	read("POST /v1/explain", a.explain)
@@ -95,6 +97,7 @@ func (a *API) routes() {
 	read("GET /v1/config", a.config)
 	read("GET /v1/config/history", func(*request) (any, error) { return list(a.cfg.Node.History()), nil })
 	read("GET /v1/config/diff", a.diff)
+	read("GET /v1/config/schema", func(*request) (any, error) { return json.RawMessage(config.Schema()), nil })
 	admin("PUT /v1/config", a.putConfig)
 	admin("POST /v1/config:apply", a.applyConfig)
 	admin("POST /v1/config:confirm", a.confirm)
@@ -191,12 +194,31 @@ func (r *request) body(into any) error {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return fmt.Errorf("%w: more than %d octets", errTooLarge, maxBody)
 		}
+		if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return fmt.Errorf("%w: %q: %s expected, not a JSON %s", errBody, bad.Field, jsonKind(bad.Type), bad.Value)
+		}
 		return fmt.Errorf("%w: %s", errBody, strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return fmt.Errorf("%w: something follows the object", errBody)
 	}
 	return nil
+}
+
+// jsonKind names what a field takes, for people who know JSON and not Go.
+func jsonKind(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	default:
+		return "a number"
+	}
 }
 
 // list makes JSON of an empty slice an empty list.

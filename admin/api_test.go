@@ -43,6 +43,7 @@ func TestReadRoutes(t *testing.T) {
 		{"/v1/config/history", []any{0, "generation"}, 42.0},
 		{"/v1/config/diff?from=41&to=42", []any{"differs"}, true},
 		{"/v1/config/diff?from=42&to=42", []any{"differs"}, false},
+		{"/v1/config/schema", []any{"$schema"}, "https://json-schema.org/draft/2020-12/schema"},
 	} {
 		code, h, v := ask(t, c, "GET", r.path, "")
 		if got := field(v, r.at...); code != 200 || got != r.want || h.Get("Content-Type") != "application/json" {
@@ -51,6 +52,13 @@ func TestReadRoutes(t *testing.T) {
 	}
 	if _, _, v := ask(t, c, "GET", "/v1/keys:live", ""); fmt.Sprint(v) != "[]" {
 		t.Errorf("an empty list is %v", v)
+	}
+	_, _, pools := ask(t, c, "GET", "/v1/pools", "")
+	if _, _, v := ask(t, c, "GET", "/v1/status", ""); len(fmt.Sprint(field(pools, 0, "etag"))) < 8 || fmt.Sprint(field(v, "pools")) != fmt.Sprint(pools) {
+		t.Errorf("pools of status %v, of their own route %v", field(v, "pools"), pools)
+	}
+	if _, _, v := ask(t, c, "POST", "/v1/explain", `{"key": 1}`); !strings.Contains(fmt.Sprint(v), `"key": a string expected, not a JSON number`) {
+		t.Errorf("a number for a string: %v", v)
 	}
 	if _, h, v := ask(t, c, "GET", "/v1/config", "", "Accept", "application/yaml"); v != "version: 1\n# " || h.Get("ETag") != `"42"` {
 		t.Errorf("as YAML: %v", v)

@@ -54,7 +54,7 @@ func newFake() *fake {
 }
 
 func (f *fake) Status() Status {
-	return Status{Node: "edge-ams-1", Generation: f.gen, GenerationState: "confirmed", Sites: []Site{{"ams", 1, true}},
+	return Status{Node: "edge-ams-1", Generation: f.gen, GenerationState: "confirmed", Sites: []Site{{"ams", 1, true}}, Pools: f.Pools(),
 		StartedAt: time.Date(2026, 11, 27, 6, 0, 0, 0, time.UTC), Warnings: []Warning{{Code: "server_state", Text: "as2 HTTP health down"}}}
 }
 func (f *fake) Ready() error { return f.ready }

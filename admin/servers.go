@@ -13,8 +13,17 @@ import (
 
 func (a *API) warnings(*request) (any, error) { return list(a.cfg.Node.Status().Warnings), nil }
 
-func (a *API) pools(*request) (any, error) {
-	pools := list(a.cfg.Node.Pools())
+func (a *API) pools(*request) (any, error) { return a.tagged(list(a.cfg.Node.Pools())), nil }
+
+// status is one screen's data; its pools are the objects that /v1/pools shows.
+func (a *API) status(*request) (any, error) {
+	s := a.cfg.Node.Status()
+	s.Pools = a.tagged(list(s.Pools))
+	return s, nil
+}
+
+// tagged gives each pool its tag: it changes with each of its servers.
+func (a *API) tagged(pools []Pool) []Pool {
 	for i := range pools {
 		if p := &pools[i]; p.ETag == "" {
 			parts := []string{p.Pool}
@@ -24,7 +33,7 @@ func (a *API) pools(*request) (any, error) {
 			p.ETag = tag(parts...)
 		}
 	}
-	return pools, nil
+	return pools
 }
 
 // servers gives the servers of a pool, of all when pool is empty.
