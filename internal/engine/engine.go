@@ -59,26 +59,23 @@ type Engine struct {
 	state    *stateDir
 	rates    *rates
 
-	current  atomic.Pointer[Generation]
+	apply    sync.Mutex                 // one apply, override or rollback at a time
+	current  atomic.Pointer[Generation] // written under apply, read by anybody
 	draining atomic.Bool
-	closing  chan struct{} // closed when the node stops
+	wake     chan struct{} // what is watched has changed
 
-	overdue overdue
-	rate    rate
-	apply   sync.Mutex // one apply, override or rollback at a time
+	// Each with a lock of its own.
 	reloads reloads
+	feed    feed
+	rate    rate
+	moved   movedKeys
+	overdue overdue
+	disk    onDisk
 
+	// Owned by New and Run.
 	endpoints []*admin.Endpoint
-	wake      chan struct{} // what is watched has changed
-	edges     chan routing.Change
-	moves     chan routing.SiteMove
-	lostEdges atomic.Uint64
-	sampled   time.Time // owned by tick
-	movedMu   sync.Mutex
-	keysTaken map[string]int64 // guarded by movedMu: counts already added
-	disk      onDisk
-	closers   sync.WaitGroup
-	closeCtx  context.Context // of closers; set by Run
+	closers   sync.WaitGroup  // what closes WebSockets at a deadline; started by tick, waited for after it
+	closeCtx  context.Context // of closers
 }
 
 // Generation is what one configuration became, in force or not.
@@ -121,9 +118,7 @@ func New(o Options) (*Engine, []config.Problem, error) {
 	}
 	e := &Engine{
 		opts: o, name: cfg.Node.Name, log: o.Log, started: time.Now(), registry: &routing.Registry{},
-		closing: make(chan struct{}), wake: make(chan struct{}, 1),
-		edges: make(chan routing.Change, 1024), moves: make(chan routing.SiteMove, 64),
-		keysTaken: map[string]int64{},
+		wake: make(chan struct{}, 1), feed: newFeed(),
 	}
 	if config.HasErrors(problems) {
 		if _, problems = Build(cfg, Env{Registry: &routing.Registry{}}, problems); !o.Resume {
@@ -338,10 +333,11 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// tick gives pools the time for what ends by itself: ejections, slow start, holds.
+// tick gives pools the time for what ends by itself (ejections, slow start, holds, drains) and makes events of edges.
 func (e *Engine) tick(ctx context.Context) error {
 	t := time.NewTicker(250 * time.Millisecond)
 	defer t.Stop()
+	var sampled time.Time
 	for {
 		select {
 		case now := <-t.C:
@@ -350,13 +346,16 @@ func (e *Engine) tick(ctx context.Context) error {
 				p.Tick(now)
 			}
 			e.deadlines(g, now)
-			if now.Sub(e.sampled) >= rateEvery {
-				e.sampled = now
+			if now.Sub(sampled) >= rateEvery {
+				sampled = now
 				e.rate.sample(g, e.metrics, now)
 			}
-		case c := <-e.edges:
+			if n := e.feed.lost.Swap(0); n > 0 {
+				e.log.Warn("edges of servers are missing among the events; status has the level", slog.Uint64("count", n))
+			}
+		case c := <-e.feed.edges:
 			e.note(c)
-		case m := <-e.moves:
+		case m := <-e.feed.moves:
 			e.noteMove(m)
 		case <-ctx.Done():
 			return nil

@@ -2,10 +2,23 @@ package engine
 
 import (
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/wyegate/wyegate/internal/obs"
 	"github.com/wyegate/wyegate/routing"
 )
+
+// feed takes edges from the goroutines that cause them to the one that makes events of them. Both channels are bounded:
+// an edge that finds no room is counted, and the level is in status and metrics all the same.
+type feed struct {
+	edges chan routing.Change
+	moves chan routing.SiteMove
+	lost  atomic.Uint64 // since the last look
+}
+
+func newFeed() feed {
+	return feed{edges: make(chan routing.Change, 1024), moves: make(chan routing.SiteMove, 64)}
+}
 
 // serverChanged is told each edge of a server, on the goroutine that caused it: it hands it on and does not wait.
 func (e *Engine) serverChanged(c routing.Change) {
@@ -13,9 +26,9 @@ func (e *Engine) serverChanged(c routing.Change) {
 		e.sip.ServerDown(c.Server)
 	}
 	select {
-	case e.edges <- c:
+	case e.feed.edges <- c:
 	default:
-		e.lostEdges.Add(1) // the level is in status and metrics all the same
+		e.feed.lost.Add(1)
 	}
 }
 
@@ -51,9 +64,9 @@ func (e *Engine) note(c routing.Change) {
 // siteMoved is told that a pool's traffic goes to another site rank; the same rules as for serverChanged.
 func (e *Engine) siteMoved(m routing.SiteMove) {
 	select {
-	case e.moves <- m:
+	case e.feed.moves <- m:
 	default:
-		e.lostEdges.Add(1)
+		e.feed.lost.Add(1)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/wyegate/wyegate/internal/obs"
 	"github.com/wyegate/wyegate/internal/resolver"
@@ -125,7 +126,7 @@ func (e *Engine) readdress() {
 	}
 	next := *g
 	next.SIP = sip
-	e.sip.Swap(sip, e.now(), false)
+	e.sip.Swap(sip, time.Now(), false)
 	e.current.Store(&next)
 	e.probes.want(&next)
 }

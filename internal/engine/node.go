@@ -146,7 +146,7 @@ func (e *Engine) server(p *pool, i int, m *routing.Member) admin.Server {
 		since = e.started
 	}
 	s.Since = since
-	s.P95, s.KeysPerSecond = e.load(p.Name, m.Name)
+	s.KeysPerSecond = e.rate.of(p.Name, m.Name)
 	if d, err := e.Drain(p.Name, m.Name); err == nil {
 		s.Drain = &d
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/wyegate/wyegate/admin"
@@ -30,7 +31,7 @@ func (e *Engine) scrape() obs.State {
 		}
 		s.Servers = append(s.Servers, st)
 	}
-	e.keysMoved(g)
+	e.moved.count(g, e.metrics)
 	for _, p := range e.Pools() {
 		s.Pools = append(s.Pools, obs.PoolState{Pool: p.Pool, Panic: p.Panic, Usable: p.UsableRatio})
 	}
@@ -87,20 +88,23 @@ func serverState(g *Generation, a admin.Server) obs.ServerState {
 	return s
 }
 
-// keysMoved brings the counter of live keys that changed servers up to date: routing counts by itself.
-func (e *Engine) keysMoved(g *Generation) {
-	e.movedMu.Lock()
-	defer e.movedMu.Unlock()
-	for name, p := range g.pools {
-		is := p.KeysMoved()
-		e.metrics.KeysMoved(name).Add(float64(is - e.keysTaken[name]))
-		e.keysTaken[name] = is
-	}
+// movedKeys remembers which live keys that changed servers are in the metrics already: routing counts by itself.
+type movedKeys struct {
+	mu    sync.Mutex
+	taken map[string]int64 // by pool
 }
 
-// load gives latency and rate of a server, worked out from two looks at its counters.
-func (e *Engine) load(pool, server string) (p95 *float64, perSecond float64) {
-	return nil, e.rate.of(pool, server)
+func (k *movedKeys) count(g *Generation, m *obs.Metrics) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.taken == nil {
+		k.taken = map[string]int64{}
+	}
+	for name, p := range g.pools {
+		is := p.KeysMoved()
+		m.KeysMoved(name).Add(float64(is - k.taken[name]))
+		k.taken[name] = is
+	}
 }
 
 // traffic fills in the rates of status.

@@ -3,7 +3,6 @@ package engine
 import (
 	"io/fs"
 	"net/netip"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
@@ -12,9 +11,6 @@ import (
 	"github.com/wyegate/wyegate/internal/sip/transport"
 	"github.com/wyegate/wyegate/proxy/httpproxy/h1"
 )
-
-// now is the clock of edges.
-func (e *Engine) now() time.Time { return time.Now() }
 
 func (e *Engine) newFront() *h1.Front {
 	return h1.New(h1.Config{Ring: e.access.NewRing(), Log: e.log})
