@@ -26,7 +26,7 @@ func (c *checker) certificates() {
 		if !readable {
 			continue
 		}
-		left, err := checkPair(certPEM, keyPEM, c.opts.Now)
+		left, err := CheckPair(certPEM, keyPEM, c.opts.Now)
 		switch {
 		case err != nil:
 			c.error(at+".cert_file", "WG113", fmt.Sprintf("certificate %q: %v", cert.Name, err))
@@ -45,9 +45,9 @@ func (c *checker) pem(path string, p Path) (data []byte, ok bool) {
 	return data, true
 }
 
-// checkPair says whether key and certificate belong together, whether each certificate is signed by the next, and how
+// CheckPair says whether key and certificate belong together, whether each certificate is signed by the next, and how
 // long the first to end has left at the given time.
-func checkPair(certPEM, keyPEM []byte, now time.Time) (left time.Duration, err error) {
+func CheckPair(certPEM, keyPEM []byte, now time.Time) (left time.Duration, err error) {
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
 		return 0, errors.New(strings.TrimPrefix(err.Error(), "tls: "))

@@ -8,6 +8,7 @@ var allowed = map[string][]string{
 	"internal/http1":    {},
 	"internal/obs":      {},
 	"internal/limit":    {},
+	"internal/certs":    {},
 	"internal/resolver": {},
 	"internal/statedir": {},
 	"config":            {"routing"},
@@ -54,7 +55,7 @@ var homes = map[string][]string{
 	"go.yaml.in/yaml":                     {"config"},
 	"github.com/alecthomas/kong":          {"cmd/wyegate"},
 	"github.com/prometheus/client_golang": {"internal/obs", "internal/engine"},
-	"github.com/fsnotify/fsnotify":        {"internal/engine"},
+	"github.com/fsnotify/fsnotify":        {"internal/engine", "internal/certs"},
 	"github.com/gobwas/ws":                {"internal/sip/transport", "internal/demo"},
 	"net/http":                            {"admin", "internal/health", "internal/demo", "cmd/wyegate", "internal/engine"},
 }

@@ -1,0 +1,125 @@
+package certs
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"fmt"
+	"os"
+)
+
+// Clients is what a listener asks of the certificates of clients.
+type Clients uint8
+
+// The words of client_certificates.
+const (
+	ClientsOff      Clients = iota // none is asked for
+	ClientsOptional                // asked for; one that is shown must be good
+	ClientsRequired                // without a good one there is no connection
+)
+
+// Policy is what a listener says of its handshakes.
+type Policy struct {
+	Certificate string   // served where no other one has the name that the client asks for, and where it asks for none
+	StrictSNI   bool     // a name that no certificate has is refused
+	Protocols   []string // ALPN, best first; a client that offers others alone is refused, one that offers none is not
+	Clients     Clients
+	Trust       *Trust // of client certificates; needed unless Clients is ClientsOff
+}
+
+// Trust is a set of authorities out of one file. Its identity is that of the bytes: connections that were made under
+// another set are not taken for these.
+type Trust struct {
+	pool *x509.CertPool
+	id   string
+}
+
+// ReadTrust reads a PEM file of authorities. A file without any is an error.
+func ReadTrust(file string) (*Trust, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(data) {
+		return nil, fmt.Errorf("%s: no certificate in it", file)
+	}
+	digest := sha256.Sum256(data)
+	return &Trust{pool: pool, id: hex.EncodeToString(digest[:8])}, nil
+}
+
+// ID tells trust sets apart; that of the system's, nil, is empty.
+func (t *Trust) ID() string {
+	if t == nil {
+		return ""
+	}
+	return t.id
+}
+
+// Server makes the settings of a listener. They ask the table of the moment, and live as long as the listener wants.
+func (s *Store) Server(p Policy) *tls.Config {
+	c := &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		NextProtos: p.Protocols,
+		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if e, _ := s.table.Load().choose(h.ServerName, p.Certificate); e != nil {
+				return &e.pair, nil
+			}
+			return nil, nil
+		},
+	}
+	switch p.Clients {
+	case ClientsOptional:
+		c.ClientAuth = tls.VerifyClientCertIfGiven
+	case ClientsRequired:
+		c.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	id := fmt.Sprintf("wyegate %d", p.Clients)
+	if p.Clients != ClientsOff {
+		c.ClientCAs = x509.NewCertPool()
+		if p.Trust != nil {
+			c.ClientCAs = p.Trust.pool
+		}
+		id += " " + p.Trust.ID()
+	}
+	s.tickets.use(c, id)
+	if p.StrictSNI {
+		nobody := &tls.Config{ // without a certificate the alert is unrecognized_name; without tickets nothing is resumed
+			MinVersion: tls.VersionTLS12, SessionTicketsDisabled: true,
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, nil },
+		}
+		c.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+			if _, known := s.table.Load().choose(h.ServerName, p.Certificate); !known {
+				return nobody, nil
+			}
+			return nil, nil
+		}
+	}
+	return c
+}
+
+// Peer is what the configuration says of a server that is reached over TLS.
+type Peer struct {
+	Name        string // that its certificate must have
+	Certificate string // ours, shown when it asks; empty: none
+	Trust       *Trust // nil: the system's authorities
+	Protocols   []string
+}
+
+// Client makes the settings of connections to a server. The certificate is the one in force when the server asks.
+func (s *Store) Client(p Peer) *tls.Config {
+	c := &tls.Config{
+		MinVersion: tls.VersionTLS12, ServerName: p.Name, NextProtos: p.Protocols,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			if e := s.table.Load().named[p.Certificate]; e != nil {
+				return &e.pair, nil
+			}
+			return &tls.Certificate{}, nil // an empty one: none is shown
+		},
+	}
+	if p.Trust != nil {
+		c.RootCAs = p.Trust.pool
+	}
+	return c
+}
