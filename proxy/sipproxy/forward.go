@@ -105,6 +105,9 @@ func (w *worker) handle(r *request) {
 	switch r.class {
 	case ack:
 		w.acked(r, e)
+		if e.place == toNobody {
+			return // the answer was ours, though its To tag was the dialog's (ST-6)
+		}
 		if d := w.decide(r, e, nil); d.verb != doDrop && d.verb != doAnswer {
 			w.carry(r, &d, key, 0)
 		}
@@ -298,7 +301,7 @@ func (w *worker) assign(r *request, d *decision, slot uint32, p *pending) {
 	}
 	p.g, p.t, p.s, p.how = r.g, d.t, d.s, d.how
 	p.dst = hop{d.kind, d.addr}
-	p.lease = d.lease
+	p.lease, p.lost = d.lease, false
 	if d.s != nil && d.verb == doServer {
 		p.avoid.Add(d.s.tag)
 		if p.line != nil {
@@ -337,7 +340,11 @@ func (w *worker) launch(r *request, d *decision, p *pending) error {
 func (w *worker) transmit(r *request, d *decision, p *pending, b []byte) error {
 	switch {
 	case d.verb == doFlow:
-		return w.port.Out.OnFlow(d.flow, b)
+		err := w.port.Out.OnFlow(d.flow, b)
+		if p != nil && p.req != nil && err == nil { // where nothing is kept, nothing could be done about its end
+			w.sentInto(p, d.flow)
+		}
+		return err
 	case d.kind == transport.UDP:
 		w.port.Out.Datagram(d.out.Listener, d.addr, b)
 		return nil
@@ -347,13 +354,18 @@ func (w *worker) transmit(r *request, d *decision, p *pending, b []byte) error {
 	}
 	flow, err := w.port.Out.ToServer(d.out.Listener, d.kind, d.addr, w.serverName(d), affinity(r.id.callID), b)
 	if p != nil && flow != 0 {
-		p.flow = flow
-		if flow != w.lastFlow {
-			w.lastFlow = flow
-			w.flows[flow] = struct{}{}
-		}
+		w.sentInto(p, flow)
 	}
 	return err
+}
+
+// sentInto notes the connection that a request waits on.
+func (w *worker) sentInto(p *pending, flow uint64) {
+	p.flow = flow
+	if flow != w.lastFlow {
+		w.lastFlow = flow
+		w.flows[flow] = struct{}{}
+	}
 }
 
 func (w *worker) serverName(d *decision) string {

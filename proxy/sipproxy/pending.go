@@ -40,6 +40,7 @@ type pending struct {
 	holdsCancel bool // the CANCEL was answered here and goes out with the first provisional (ST-10)
 	retried     bool // a 503 was retried
 	again       bool // the connection was opened again
+	lost        bool // a transport error, and nothing kept to send elsewhere: the client's next copy moves
 	passed      bool // it passed us before: no retries (SH-3)
 	larger      bool // went by TCP for its size (SX-9)
 	acked       bool
