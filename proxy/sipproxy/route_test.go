@@ -154,7 +154,7 @@ func TestSX15_FlowEnds(t *testing.T) {
 	if p := b.one(b.event(transport.Event{Kind: transport.FlowClosed, Flow: 7, Err: errors.New("reset")})); status(p.text) != "430" || p.flow != inv.flow {
 		t.Errorf("behind the end of the flow: %v", p)
 	}
-	callee.branch = "z9hG4bKends-INVITE-3"
+	callee.branch, b.net.flows[7] = "z9hG4bKends-INVITE-3", true
 	b.none(b.from(inv, callee.request("ACK", 3))) // ST-6: swallowed, in a dialog too
 }
 
