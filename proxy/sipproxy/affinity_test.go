@@ -101,6 +101,7 @@ func TestSA8_EachForkIsADialog(t *testing.T) {
 	for fork, contact := range map[string]string{"f1": "10.20.1.11:5060", "f2": "10.20.1.12:5060", "f3": "10.20.1.13:5060"} {
 		d := alice("forked")
 		d.to, d.routes, d.uri = fork, routes, "sip:team@"+contact
+		d.branch = "z9hG4bK-prack-" + fork
 		p := b.one(b.in(aliceAt, d.request("PRACK", 2)))
 		if startLine(p.text) != "PRACK sip:team@"+contact+" SIP/2.0" || p.to != contact {
 			t.Errorf("PRACK of %s went to %s: %s", fork, p.to, startLine(p.text))
