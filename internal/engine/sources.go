@@ -62,7 +62,7 @@ func loadOverlay(main string, files map[string][]byte) (*config.Config, []config
 	if err != nil {
 		host = "localhost"
 	}
-	return config.Load(overlay{os.DirFS("/"), files}, strings.TrimPrefix(main, "/"), config.Options{
+	return config.Load(overlay{disk{regular: true}, files}, strings.TrimPrefix(main, "/"), config.Options{
 		Env: os.LookupEnv, HostName: host, Now: time.Now(), WorkDir: wd,
 	})
 }
