@@ -70,7 +70,10 @@ func (r *RunCmd) Run(g *Globals) error {
 			}
 		}
 	}()
-	return e.Run(ctx, now)
+	if err = e.Run(ctx, now); errors.Is(err, engine.ErrDeadline) {
+		return &exitError{exitDeadline, err}
+	}
+	return err
 }
 
 // handler is the log in the form that the file asks for; a file that cannot be read leaves the default.
