@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -210,28 +209,6 @@ func (e *Engine) accessConfig(cfg *config.Config) obs.AccessConfig {
 		c.Format = obs.FormatLine
 	}
 	return c
-}
-
-// LoadFile reads a configuration from the machine's file system, a pipe too.
-func LoadFile(file string) (*config.Config, []config.Problem) { return loadFrom(disk{}, file) }
-
-// loadFrom reads a configuration from a disk.
-func loadFrom(d disk, file string) (*config.Config, []config.Problem) {
-	abs, err := filepath.Abs(file)
-	if err != nil {
-		abs = file
-	}
-	wd, err := os.Getwd()
-	if err != nil {
-		wd = "/"
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "localhost"
-	}
-	return config.Load(d, abs[1:], config.Options{
-		Env: os.LookupEnv, HostName: host, Now: time.Now(), WorkDir: wd,
-	})
 }
 
 // Run serves until the context ends, then drains and closes. A second end of patience is the context of stop: when it

@@ -33,7 +33,6 @@ type pending struct {
 
 	left        []leftAttempt // at most maxLeft: late responses of further ones are dropped
 	status      int           // of the last final response that went to the client
-	named       bool          // it names its one possible destination
 	source      byte          // third letter of the disposition
 	how         routing.How
 	cancelled   bool
