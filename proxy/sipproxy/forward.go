@@ -11,6 +11,7 @@ import (
 )
 
 // request is the way of one request (sip-http.md section 3).
+
 func (w *worker) request(g *state, l *listener, in *transport.Inbound, bad *sip.Error) {
 	r := &w.req
 	w.read(r, in, &w.msg, g, w.now)
@@ -21,6 +22,7 @@ func (w *worker) request(g *state, l *listener, in *transport.Inbound, bad *sip.
 }
 
 // refused answers what is owed to a bad request; true when that was all.
+
 func (w *worker) refused(r *request, bad *sip.Error) bool {
 	switch {
 	case bad == sip.ErrTooManyHops && r.class == options && r.uri.User == nil && !r.hasNext && r.g.self.uri(&r.uri):
@@ -52,6 +54,7 @@ func (w *worker) refused(r *request, bad *sip.Error) bool {
 }
 
 // parseReason tells what has no readable head from what was indexed and refused.
+
 func parseReason(m *sip.Msg, bad *sip.Error) obs.ParseReason {
 	if len(m.Fields) == 0 || bad.Close {
 		return obs.ParseMalformed
@@ -60,6 +63,7 @@ func parseReason(m *sip.Msg, bad *sip.Error) obs.ParseReason {
 }
 
 // plainSecure is SX-11: sips from outside over a plain transport.
+
 func (w *worker) plainSecure(r *request) bool {
 	if r.inside != nil || r.l.Protected || r.in.Kind == transport.TLS || r.in.Kind == transport.WSS {
 		return false
@@ -68,6 +72,7 @@ func (w *worker) plainSecure(r *request) bool {
 }
 
 // handle finds what is known of the request and does what is decided.
+
 func (w *worker) handle(r *request) {
 	key := methodKey(r.d, r.text)
 	if w.parking.holds(r, key) {
@@ -135,7 +140,9 @@ func (w *worker) handle(r *request) {
 }
 
 // holds says that an INVITE is held and nobody has answered it: its CANCEL is answered here, and goes to the server that
+
 // shows itself with a provisional (ST-10).
+
 func (p *pending) holds(e *entry) bool {
 	if p.holdsCancel {
 		return true // a repeated one is absorbed
@@ -144,7 +151,9 @@ func (p *pending) holds(e *entry) bool {
 }
 
 // repeated is a request that we have seen: it takes the same path, unless its server cannot take it any more and has
+
 // not answered (ST-4, section 9).
+
 func (w *worker) repeated(r *request, slot uint32) {
 	count(r.l.bad.Retransmissions)
 	e := w.mem.at(slot)
@@ -174,6 +183,7 @@ func (w *worker) lifeOf(e *entry) time.Duration {
 }
 
 // carry does what was decided. slot is the transaction's entry; 0: it has none yet.
+
 func (w *worker) carry(r *request, d *decision, key uint64, slot uint32) {
 	switch d.verb {
 	case doDrop:
@@ -224,6 +234,7 @@ func (w *worker) carry(r *request, d *decision, key uint64, slot uint32) {
 }
 
 // place fixes socket and address of what goes to a server.
+
 func (w *worker) place(r *request, d *decision) {
 	switch d.verb {
 	case doServer:
@@ -250,6 +261,7 @@ func (w *worker) place(r *request, d *decision) {
 }
 
 // streamListener picks the name under which we send into a client's connection when the route does not name it.
+
 func (g *state) streamListener(in *listener) *listener {
 	for _, l := range g.listeners {
 		if l.Listener.Kind.Reliable() {
@@ -260,6 +272,7 @@ func (g *state) streamListener(in *listener) *listener {
 }
 
 // attempt sends a request that was not sent there yet, and goes on to the next choice as long as that fails at once.
+
 func (w *worker) attempt(r *request, d *decision, slot uint32, p *pending) {
 	for {
 		w.assign(r, d, slot, p)
@@ -274,6 +287,7 @@ func (w *worker) attempt(r *request, d *decision, slot uint32, p *pending) {
 }
 
 // assign writes into entry and pending where the request goes now.
+
 func (w *worker) assign(r *request, d *decision, slot uint32, p *pending) {
 	if slot != 0 {
 		e := w.mem.at(slot)
@@ -312,319 +326,3 @@ func (w *worker) assign(r *request, d *decision, slot uint32, p *pending) {
 }
 
 // launch composes and sends. A request too large for UDP goes by TCP where the server has an address for it (SX-9).
-func (w *worker) launch(r *request, d *decision, p *pending) error {
-	if d.out == nil {
-		return errNoWay
-	}
-	b := w.compose(r, d)
-	if d.verb == doServer && d.kind == transport.UDP && len(b) > mtuLimit {
-		if a := d.s.address(transport.TCP); a != nil && w.now.After(w.noTCP[hop{transport.TCP, a.addr}]) {
-			d.kind, d.addr = a.kind, a.addr
-			d.out = r.g.outgoing(r.l, d.kind, d.addr.Addr())
-			b = w.compose(r, d)
-			if p != nil {
-				p.larger, p.dst = true, hop{d.kind, d.addr}
-				e := w.mem.at(p.slot)
-				e.kind, e.out = d.kind, d.out.Listener.Tag
-				w.arm(r, d, p)
-			}
-		}
-	}
-	if d.s != nil && d.verb == doServer && d.s.obs != nil {
-		count(d.s.obs.Requests[obs.SIP])
-	}
-	return w.transmit(r, d, p, b)
-}
-
-// transmit hands the bytes to the network.
-func (w *worker) transmit(r *request, d *decision, p *pending, b []byte) error {
-	switch {
-	case d.verb == doFlow:
-		err := w.port.Out.OnFlow(d.flow, b)
-		if p != nil && p.req != nil && err == nil { // where nothing is kept, nothing could be done about its end
-			w.sentInto(p, d.flow)
-		}
-		return err
-	case d.kind == transport.UDP:
-		w.port.Out.Datagram(d.out.Listener, d.addr, b)
-		return nil
-	}
-	if d.verb == doServer && r.g.self.addr(d.addr) {
-		return errNoWay // never to a listener of our own (SV-4)
-	}
-	flow, err := w.port.Out.ToServer(d.out.Listener, d.kind, d.addr, w.serverName(d), affinity(r.id.callID), b)
-	if p != nil && flow != 0 {
-		w.sentInto(p, flow)
-	}
-	return err
-}
-
-// sentInto notes the connection that a request waits on.
-func (w *worker) sentInto(p *pending, flow uint64) {
-	p.flow = flow
-	if flow != w.lastFlow {
-		w.lastFlow = flow
-		w.flows[flow] = struct{}{}
-	}
-}
-
-func (w *worker) serverName(d *decision) string {
-	if d.s != nil {
-		if a := d.s.address(d.kind); a != nil {
-			return a.host
-		}
-		return ""
-	}
-	if d.kind == transport.TLS {
-		return string(d.host) // a handshake follows: this allocation is nothing beside it
-	}
-	return ""
-}
-
-var (
-	errNoWay      = errors.New("sipproxy: no way there")
-	errForeignApp = errors.New("sipproxy: token of an unknown application")
-)
-
-// failed is a transport error at once (SX-15): the next choice while the request may still move, else an answer. True:
-// d is to be tried.
-func (w *worker) failed(r *request, d *decision, slot uint32, p *pending, err error) bool {
-	if d.verb == doFlow {
-		if !d.only && errors.Is(err, transport.ErrFlowGone) && w.afterFlow(r, d) {
-			return true
-		}
-		gone := refuse(430, "flow", 'S', 'C')
-		gone.t, gone.source = d.t, d.source
-		w.settle(r, slot, &gone)
-		return false
-	}
-	if d.s != nil && p != nil && d.verb == doServer {
-		d.lease = routing.Lease{}
-		p.lease.Done(routing.OutcomeTimeout)
-		if w.nextChoice(r, d, slot, p) {
-			return true
-		}
-	}
-	w.settle(r, slot, unreachableAnswer(d))
-	return false
-}
-
-func unreachableAnswer(d *decision) *decision {
-	gone := refuse(503, d.by, 'S', 'C')
-	gone.rest, gone.t, gone.source, gone.rule = true, d.t, d.source, d.rule
-	return &gone
-}
-
-// afterFlow goes on by Route or Request-URI when a flow is gone that need not be the only way (6.4).
-func (w *worker) afterFlow(r *request, d *decision) bool {
-	u := &r.uri
-	if r.hasNext {
-		u = &r.next
-	}
-	if !u.SIP() || r.g.self.uri(u) {
-		return false
-	}
-	next := w.outwards(r, u, nil)
-	if next.verb != doAddress {
-		return false
-	}
-	next.by = d.by
-	*d = next
-	return true
-}
-
-// nextChoice finds another server for a request that may move: at most connect.tries of them, each once.
-func (w *worker) nextChoice(r *request, d *decision, slot uint32, p *pending) bool {
-	if p.cancelled || p.avoid.Len() >= d.t.pool.Tries || !d.hasKey || slot != 0 && w.mem.at(slot).phase != sent {
-		return false
-	}
-	req := routing.Request{Hash: d.hash, HasKey: true, Avoid: p.avoid}
-	was := d.s
-	next := *d
-	next.out, next.kind, next.addr = nil, 0, addrPort{}
-	if !w.acquire(r, &next, &req, nil) {
-		return false
-	}
-	if slot != 0 {
-		w.moveAway(w.mem.at(slot), p)
-	}
-	if was != nil && was.obs != nil {
-		count(was.obs.Failovers[obs.SIP])
-	}
-	*d = next
-	w.place(r, d)
-	return true
-}
-
-// moveAway notes the attempt that a request leaves behind; its late responses are known by the server in the branch
-// (9.5). The received bytes are kept from here on, those of UDP clients too.
-func (w *worker) moveAway(e *entry, p *pending) {
-	if p == nil || e.place != toServer {
-		return
-	}
-	p.lease.Done(routing.OutcomeClientFault)
-	if len(p.left) < maxLeft { // a failover is rare, and pays for its own memory
-		p.left = append(p.left, leftAttempt{tag: e.server(), kind: e.kind, out: p.g.byTag[e.out], dst: p.dst, flow: p.flow})
-	}
-}
-
-// remember makes entry and pending of a new transaction.
-func (w *worker) remember(r *request, d *decision, key uint64) (uint32, *pending) {
-	second := uint64(0)
-	if r.class == invite {
-		second = r.second
-	}
-	slot := w.mem.add(key, second)
-	if slot == 0 {
-		return 0, nil
-	}
-	e := w.mem.at(slot)
-	if r.class == invite {
-		e.flags |= flagInvite
-	}
-	if r.in.Kind.Reliable() {
-		e.flags |= flagReliable
-	}
-	if d.retag {
-		e.flags |= flagRetag
-	}
-	keeps := w.keeps(r, d)
-	if e.open = w.open.take(keeps); e.open == 0 {
-		w.notHeld++
-		return slot, nil
-	}
-	w.mem.open++
-	p := w.open.at(e.open)
-	p.slot, p.class, p.method, p.start, p.passed = slot, r.class, r.method, w.now, r.passed
-	p.source = d.source.Letter()
-	p.in = *r.in
-	p.in.Bytes = nil
-	if keeps {
-		w.keepRequest(p, r)
-	}
-	if w.port.Log.Enabled() {
-		p.line = w.lines.take()
-		w.begin(p.line, r, d)
-	}
-	return slot, p
-}
-
-// keeps says whether a request is held until it is answered: a reliable client never sends it again (9.3).
-func (w *worker) keeps(r *request, d *decision) bool {
-	return r.in.Kind.Reliable() || d.retag || d.t != nil && d.t.KeepAll
-}
-
-func (w *worker) keepRequest(p *pending, r *request) {
-	if p.req == nil {
-		p.req = w.arena.keep(r.m.Raw)
-		p.in.Bytes = p.req
-	}
-}
-
-// arm sets the timers of 9.3 and 9.4 for an attempt.
-func (w *worker) arm(r *request, d *decision, p *pending) {
-	p.resend, p.trying, p.giveUp = time.Time{}, time.Time{}, time.Time{}
-	if r.class == invite && d.verb == doServer {
-		w.silence.put(alarm{w.now.Add(silenceLimit), w.mem.at(p.slot).open, p.serial})
-	}
-	if p.req == nil {
-		return
-	}
-	reliable := r.in.Kind.Reliable()
-	if reliable && d.kind == transport.UDP {
-		p.interval = timerT1
-		p.resend = w.now.Add(timerT1)
-	}
-	if r.class == invite && reliable {
-		p.trying = p.start.Add(tryingAfter)
-		if !p.trying.After(w.now) {
-			p.trying = time.Time{}
-		}
-		p.giveUp = p.start.Add(life)
-		w.mem.touch(p.slot, life+2*time.Second) // the entry outlives its own 408
-	}
-	w.rearm(p)
-}
-
-// rearm puts the earliest of a pending's times among the alarms.
-func (w *worker) rearm(p *pending) {
-	var at time.Time
-	for _, t := range [3]time.Time{p.resend, p.trying, p.giveUp} {
-		if !t.IsZero() && (at.IsZero() || t.Before(at)) {
-			at = t
-		}
-	}
-	if at.IsZero() || at.Equal(p.wake) {
-		p.wake = at
-		return
-	}
-	p.wake = at
-	w.alarms.push(alarm{at, w.mem.at(p.slot).open, p.serial})
-}
-
-func (w *worker) pendingOf(e *entry) *pending {
-	if e.open == 0 {
-		return nil
-	}
-	return w.open.at(e.open)
-}
-
-// hint remembers which server has the dialog that a request forms: by the tag of the caller (4.4).
-func (w *worker) hint(r *request, d *decision) {
-	if r.class != invite && r.class != subscribe || len(r.id.toTag) > 0 || len(r.id.fromTag) == 0 || d.t == nil {
-		return
-	}
-	server := uint32(0)
-	switch {
-	case d.verb == doServer:
-		server = d.s.tag
-	case r.inside != nil:
-		server = r.inside.tag
-	default:
-		return
-	}
-	key, buf := hintKey(r.g.secrets.Writer(), r.id.callID, r.id.fromTag, w.buf)
-	w.buf = buf
-	if h := w.hints.set(key, d.t.Target.Tag, server, w.unbind); h != nil && !h.bound {
-		h.hash = d.hash
-		if !d.hasKey {
-			h.hash = w.dialogKey(r, d.t)
-		}
-	}
-}
-
-// acked is the ACK to a non-2xx final: what repeated the final stops, and the ACK itself is kept for finals that are
-// repeated (9.4).
-func (w *worker) acked(r *request, e *entry) {
-	p := w.pendingOf(e)
-	if p == nil || e.phase != final {
-		return
-	}
-	p.resend = time.Time{}
-	if p.acked {
-		return
-	}
-	p.acked = true
-	if r.in.Kind.Reliable() && e.kind == transport.UDP {
-		w.arena.give(p.aux)
-		p.aux = w.arena.keep(r.m.Raw)
-		p.status = 0
-		return
-	}
-	w.arena.give(p.aux)
-	p.aux = nil
-}
-
-// ownAck is the ACK to an answer of ours: it goes nowhere (ST-6).
-func (w *worker) ownAck(r *request) {
-	if slot := w.mem.find(nonZero(r.d)); slot != 0 {
-		w.acked(r, w.mem.at(slot))
-	}
-}
-
-// count adds one to a counter that may not be there.
-func count(c interface{ Inc() }) {
-	if c != nil {
-		c.Inc()
-	}
-}
