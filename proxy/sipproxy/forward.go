@@ -1,7 +1,6 @@
 package sipproxy
 
 import (
-	"errors"
 	"time"
 
 	"github.com/wyegate/wyegate/internal/obs"
@@ -11,7 +10,6 @@ import (
 )
 
 // request is the way of one request (sip-http.md section 3).
-
 func (w *worker) request(g *state, l *listener, in *transport.Inbound, bad *sip.Error) {
 	r := &w.req
 	w.read(r, in, &w.msg, g, w.now)
@@ -22,7 +20,6 @@ func (w *worker) request(g *state, l *listener, in *transport.Inbound, bad *sip.
 }
 
 // refused answers what is owed to a bad request; true when that was all.
-
 func (w *worker) refused(r *request, bad *sip.Error) bool {
 	switch {
 	case bad == sip.ErrTooManyHops && r.class == options && r.uri.User == nil && !r.hasNext && r.g.self.uri(&r.uri):
@@ -54,7 +51,6 @@ func (w *worker) refused(r *request, bad *sip.Error) bool {
 }
 
 // parseReason tells what has no readable head from what was indexed and refused.
-
 func parseReason(m *sip.Msg, bad *sip.Error) obs.ParseReason {
 	if len(m.Fields) == 0 || bad.Close {
 		return obs.ParseMalformed
@@ -63,7 +59,6 @@ func parseReason(m *sip.Msg, bad *sip.Error) obs.ParseReason {
 }
 
 // plainSecure is SX-11: sips from outside over a plain transport.
-
 func (w *worker) plainSecure(r *request) bool {
 	if r.inside != nil || r.l.Protected || r.in.Kind == transport.TLS || r.in.Kind == transport.WSS {
 		return false
@@ -72,7 +67,6 @@ func (w *worker) plainSecure(r *request) bool {
 }
 
 // handle finds what is known of the request and does what is decided.
-
 func (w *worker) handle(r *request) {
 	key := methodKey(r.d, r.text)
 	if w.parking.holds(r, key) {
@@ -140,9 +134,7 @@ func (w *worker) handle(r *request) {
 }
 
 // holds says that an INVITE is held and nobody has answered it: its CANCEL is answered here, and goes to the server that
-
 // shows itself with a provisional (ST-10).
-
 func (p *pending) holds(e *entry) bool {
 	if p.holdsCancel {
 		return true // a repeated one is absorbed
@@ -151,9 +143,7 @@ func (p *pending) holds(e *entry) bool {
 }
 
 // repeated is a request that we have seen: it takes the same path, unless its server cannot take it any more and has
-
 // not answered (ST-4, section 9).
-
 func (w *worker) repeated(r *request, slot uint32) {
 	count(r.l.bad.Retransmissions)
 	e := w.mem.at(slot)
@@ -183,7 +173,6 @@ func (w *worker) lifeOf(e *entry) time.Duration {
 }
 
 // carry does what was decided. slot is the transaction's entry; 0: it has none yet.
-
 func (w *worker) carry(r *request, d *decision, key uint64, slot uint32) {
 	switch d.verb {
 	case doDrop:
@@ -234,7 +223,6 @@ func (w *worker) carry(r *request, d *decision, key uint64, slot uint32) {
 }
 
 // place fixes socket and address of what goes to a server.
-
 func (w *worker) place(r *request, d *decision) {
 	switch d.verb {
 	case doServer:
@@ -261,7 +249,6 @@ func (w *worker) place(r *request, d *decision) {
 }
 
 // streamListener picks the name under which we send into a client's connection when the route does not name it.
-
 func (g *state) streamListener(in *listener) *listener {
 	for _, l := range g.listeners {
 		if l.Listener.Kind.Reliable() {
@@ -272,7 +259,6 @@ func (g *state) streamListener(in *listener) *listener {
 }
 
 // attempt sends a request that was not sent there yet, and goes on to the next choice as long as that fails at once.
-
 func (w *worker) attempt(r *request, d *decision, slot uint32, p *pending) {
 	for {
 		w.assign(r, d, slot, p)
@@ -287,7 +273,6 @@ func (w *worker) attempt(r *request, d *decision, slot uint32, p *pending) {
 }
 
 // assign writes into entry and pending where the request goes now.
-
 func (w *worker) assign(r *request, d *decision, slot uint32, p *pending) {
 	if slot != 0 {
 		e := w.mem.at(slot)
@@ -324,5 +309,3 @@ func (w *worker) assign(r *request, d *decision, slot uint32, p *pending) {
 	}
 	w.arm(r, d, p)
 }
-
-// launch composes and sends. A request too large for UDP goes by TCP where the server has an address for it (SX-9).
