@@ -98,7 +98,7 @@ func (w *worker) decide(r *request, e *entry, x *proxy.Explanation) decision {
 	if d, ok := w.byDialog(r, x); ok {
 		return d
 	}
-	if r.class == options && !r.hasNext && r.uri.User == nil && r.g.self.uri(&r.uri) {
+	if r.asksUs() {
 		x.Note("local", "OPTIONS to wyegate itself")
 		return w.ownOptions(r)
 	}

@@ -189,6 +189,10 @@ func TestSX15_Outwards(t *testing.T) {
 	if got := b.one(b.in(byUDP, refused)); status(got.text) != "503" {
 		t.Errorf("a further copy got %v", got)
 	}
+	x, err := b.w.explain(b.p.current.Load(), &Query{Source: addrPortOf(byUDP.remote), Message: []byte(refused)}, &answer{})
+	if err != nil || x.Status != 503 || x.Decided != "memory" {
+		t.Errorf("explain says %+v, %v", x, err)
+	}
 	out = b.one(b.in(byTCP, request("s", "sip:bob@198.51.100.77:5070;transport=tcp")))
 	if got := b.one(b.event(transport.Event{Kind: transport.FlowFailed, Flow: out.flow, Err: refusedErr()})); status(got.text) != "503" || got.flow != 900 {
 		t.Errorf("what came by a stream got %v", got)

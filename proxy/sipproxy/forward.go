@@ -21,33 +21,44 @@ func (w *worker) request(g *state, l *listener, in *transport.Inbound, bad *sip.
 
 // refused answers what is owed to a bad request; true when that was all.
 func (w *worker) refused(r *request, bad *sip.Error) bool {
+	d, _, ok := w.owed(r, bad)
 	switch {
-	case bad == sip.ErrTooManyHops && r.class == options && r.uri.User == nil && !r.hasNext && r.g.self.uri(&r.uri):
-		return false // answered instead (SV-3)
+	case !ok:
+		return false
 	case bad != nil:
 		count(r.l.bad.ParseErrors[parseReason(r.m, bad)])
-		if r.l.DropBad || bad.Status == 0 {
-			return true
+		if !r.l.DropBad && bad.Status != 0 {
+			w.answerWith(r, &d, bad)
 		}
-		d := refuse(bad.Status, "refused", 'P', 'P')
-		w.answerWith(r, &d, bad)
-		return true
-	}
-	if r.class == ack && w.branches.ownToTag(r.id.toTag, r.g.secrets, r.d) {
+	case d.verb == doDrop:
 		w.ownAck(r)
-		return true
-	}
-	if r.looped {
-		d := refuse(482, "refused", 'P', 'K')
+	default:
 		w.answer(r, &d)
-		return true
 	}
-	if w.plainSecure(r) {
-		d := refuse(480, "refused", 'P', 'K')
-		w.answer(r, &d)
-		return true
+	return true
+}
+
+// owed is what a request gets before anybody asks where it would go, and why; traffic and explain ask the same. False:
+// nothing.
+func (w *worker) owed(r *request, bad *sip.Error) (d decision, why string, ok bool) {
+	switch {
+	case bad == sip.ErrTooManyHops && r.asksUs():
+		return d, "", false // answered instead (SV-3)
+	case bad != nil:
+		return refuse(bad.Status, "refused", 'P', 'P'), bad.Text, true
+	case r.class == ack && w.branches.ownToTag(r.id.toTag, r.g.secrets, r.d):
+		return decision{verb: doDrop, by: "local", rule: -1}, "the ACK to an answer of our own ends here", true
+	case r.looped:
+		return refuse(482, "refused", 'P', 'K'), "the request was here before", true
+	case w.plainSecure(r):
+		return refuse(480, "refused", 'P', 'K'), "sips from outside over a plain transport", true
 	}
-	return false
+	return d, "", false
+}
+
+// asksUs says that a request is an OPTIONS to wyegate itself.
+func (r *request) asksUs() bool {
+	return r.class == options && !r.hasNext && r.uri.User == nil && r.g.self.uri(&r.uri)
 }
 
 // parseReason tells what has no readable head from what was indexed and refused.
