@@ -18,7 +18,7 @@ import (
 type RunCmd struct {
 	Config     string `short:"c" help:"Configuration; wyegate.yaml here, else /etc/wyegate/wyegate.yaml." placeholder:"FILE"`
 	CheckFirst bool   `help:"Resolve names and read certificates before any port is opened."`
-	Resume     bool   `help:"Start with the last confirmed generation where the file is wrong."`
+	Resume     bool   `help:"Start with the last confirmed generation where the file is wrong, or as it was when that came into force."`
 }
 
 // gcPercent is how far the heap may grow over what lives before it is collected. Messages allocate nothing, so the
