@@ -1,6 +1,5 @@
 package obs
 
-
 // Attribute keys of the structured log: one word for one thing, whoever logs it.
 const (
 	KeyErr         = "err"
