@@ -3,7 +3,8 @@
 GO      ?= go
 SECONDS ?=
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -s -w -X main.version=$(VERSION)
+REVISION := $(shell git rev-parse HEAD 2>/dev/null)
+LDFLAGS := -s -w -X main.version=$(VERSION) -X main.revision=$(REVISION)
 
 export GOFLAGS := -buildvcs=false
 

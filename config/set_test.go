@@ -78,7 +78,7 @@ func TestSetFindsTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	edited, problems := Load(Overlay{FS: fsys, Files: []File{f}}, "good/included.yaml", fixtureOptions())
+	edited, problems := Load(Overlay{FS: fsys, Files: map[string][]byte{f.Path: f.Data}}, "good/included.yaml", fixtureOptions())
 	if len(problems) > 0 || edited.Pools[0].Servers[0].Weight != 7 {
 		t.Fatalf("%v, weight %d", problems, edited.Pools[0].Servers[0].Weight)
 	}

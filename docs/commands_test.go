@@ -151,11 +151,13 @@ var masks = []struct {
 	put  string
 }{
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?`), "TIME"},
-	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`), "TIME"},
+	{regexp.MustCompile(`\b\d\d:\d\d(:\d\d)?\b`), "TIME"},
 	{regexp.MustCompile(`\b(\d+(\.\d+)? ?(ms|us|s|min|m|h|d)\b ?)+`), "SPAN "},
 	{regexp.MustCompile(`\b[0-9a-f]{8,64}\b`), "DIGEST"},
 	{regexp.MustCompile(`\b(v?\d+\.\d+\.\d+\S*|unknown|[0-9a-f]{7}(-dirty)?)(  up)`), "VERSION$3"},
 	{regexp.MustCompile(`/tmp/\S+`), "PATH"},
+	{regexp.MustCompile(`\b\d+ req/s|keys by rule \S+ default \S+`), "RATE"},
+	{regexp.MustCompile(` \d+\.\d `), " RATE "},
 	{regexp.MustCompile(`─+`), "─"},
 	{regexp.MustCompile(`[ \t]+`), " "},
 }

@@ -90,8 +90,11 @@ func whole(t *testing.T, b *block) string {
 func writeFiles(t *testing.T, dir, doc string) {
 	t.Helper()
 	write(t, filepath.Join(dir, "data-centric-rules.xml"), smallRules)
+	if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS("examples")); err != nil {
+		t.Fatal(err)
+	}
 	for _, b := range blocksOf(t, doc) {
-		if name := b.file(); name != "" {
+		if name := b.file(); name != "" && !strings.HasPrefix(name, "examples/") {
 			write(t, filepath.Join(dir, name), b.text())
 		}
 	}
@@ -111,6 +114,11 @@ func write(t *testing.T, path, text string) {
 // when it fits both.
 func TestRulesCompile(t *testing.T) {
 	eachBlock(t, func(t *testing.T, b *block) {
+		if strings.HasPrefix(b.file(), "examples/") {
+			if shipped, err := os.ReadFile(b.file()); err != nil || string(shipped) != b.text() {
+				t.Errorf("%s is not what is shown (%v)", b.file(), err)
+			}
+		}
 		problems := compile(b)
 		switch refused := b.marker == "refused" || strings.HasPrefix(b.file(), "bad"); {
 		case refused && !dcr.HasErrors(problems):

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -78,6 +79,19 @@ func TestCheckExplainsCodes(t *testing.T) {
 		expect(t, onFiles(t, nil, "check", "--explain", code), 0, part)
 	}
 	expect(t, onFiles(t, nil, "check", "--explain", "DCR999"), exitUsage, "DCR999")
+}
+
+// The version and the commit that the Makefile stamps are what `version`, the API and the metric show.
+func TestVersionIsStamped(t *testing.T) {
+	bin := filepath.Join(t.TempDir(), "wyegate")
+	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-X main.version=v1.2.3 -X main.revision=abc123", "-o", bin, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	out, status := run(t, t.TempDir(), bin, "version")
+	if status != 0 || !strings.HasPrefix(out, "wyegate v1.2.3\nrevision  abc123\ngo        go1.") {
+		t.Errorf("status %d: %s", status, out)
+	}
 }
 
 // A finding is the same object wherever it is printed: all eight fields are there.

@@ -9,8 +9,12 @@ import (
 	"github.com/wyegate/wyegate/admin"
 )
 
-// version is stamped by the Makefile (-X main.version).
-var version = "unknown"
+// version and revision are stamped by the Makefile (-X main.version): it builds with -buildvcs=false, so that the go
+// command knows neither.
+var (
+	version  = "unknown"
+	revision = ""
+)
 
 // VersionCmd is `wyegate version`: this binary, not the daemon.
 type VersionCmd struct{}
@@ -26,13 +30,13 @@ func (*VersionCmd) Run(g *Globals) error {
 
 // builtAs collects what is known of the build: for `version`, the API and the metric wyegate_build_info.
 func builtAs() admin.Version {
-	v := admin.Version{Version: version, GoVersion: runtime.Version()}
+	v := admin.Version{Version: version, Revision: revision, GoVersion: runtime.Version()}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v
 	}
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
+		if s.Key == "vcs.revision" && v.Revision == "" {
 			v.Revision = s.Value
 		}
 	}

@@ -162,6 +162,7 @@ func (i *incarnation) close() {
 	}
 	i.work.Wait()
 	if i.ua != nil {
+		i.seal() // a reader that had only just begun has put itself into the place, and has gone
 		i.ua.TransactionLayer().Close()
 	}
 }

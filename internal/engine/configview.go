@@ -58,7 +58,7 @@ func (e *Engine) named(what string) (*config.Config, error) {
 	case "", "running":
 		return e.current.Load().Config, nil
 	case "file":
-		cfg, problems := LoadFile(e.opts.File)
+		cfg, problems := loadFrom(disk{regular: true}, e.opts.File)
 		if cfg == nil || config.HasErrors(problems) {
 			return nil, &admin.Refused{Findings: Findings(problems)}
 		}
@@ -114,7 +114,7 @@ func (e *Engine) Apply(_ context.Context, a admin.Apply) (admin.Applied, error) 
 		if path == "" {
 			path = e.opts.File
 		}
-		c.load = func() (*config.Config, []config.Problem) { return LoadFile(path) }
+		c.load = func() (*config.Config, []config.Problem) { return loadFrom(disk{regular: true}, path) }
 	}
 	out, err := e.offer(c)
 	return out, err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -212,27 +211,8 @@ func (e *Engine) accessConfig(cfg *config.Config) obs.AccessConfig {
 	return c
 }
 
-// LoadFile reads a configuration from the machine's file system.
-func LoadFile(file string) (*config.Config, []config.Problem) {
-	abs, err := filepath.Abs(file)
-	if err != nil {
-		abs = file
-	}
-	wd, err := os.Getwd()
-	if err != nil {
-		wd = "/"
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "localhost"
-	}
-	return config.Load(os.DirFS("/"), abs[1:], config.Options{
-		Env: os.LookupEnv, HostName: host, Now: time.Now(), WorkDir: wd,
-	})
-}
-
 // Run serves until the context ends, then drains and closes. A second end of patience is the context of stop: when it
-// ends, Run ends at once.
+// ends, Run ends at once. ErrDeadline says that something was still under way when shutdown.deadline had passed.
 func (e *Engine) Run(ctx, stop context.Context) error {
 	run, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -271,9 +251,10 @@ func (e *Engine) Run(ctx, stop context.Context) error {
 		serve("admin", func(ctx context.Context) error { return api.Serve(ctx, ep) })
 	}
 	e.log.Info("serving", slog.String(obs.KeyNode, e.name), slog.Uint64("generation", e.current.Load().Number))
+	var overdue error
 	select {
 	case <-ctx.Done():
-		e.shutdown(stop)
+		overdue = e.shutdown(stop)
 	case <-run.Done():
 	}
 	cancel()
@@ -282,17 +263,23 @@ func (e *Engine) Run(ctx, stop context.Context) error {
 	e.closers.Wait()
 	endLog()
 	<-logged
+	if failed == nil {
+		failed = overdue
+	}
 	return failed
 }
 
+// ErrDeadline says that shutdown.deadline passed with something still under way.
+var ErrDeadline = errors.New("engine: shutdown deadline passed")
+
 // shutdown is architecture.md 4.8: not ready, then no new connections, then wait for what is under way.
-func (e *Engine) shutdown(stop context.Context) {
+func (e *Engine) shutdown(stop context.Context) error {
 	cfg := e.current.Load().Config
 	e.draining.Store(true)
 	e.sip.Drain(true)
 	e.front.Drain(true)
 	if !wait(stop, cfg.Node.Shutdown.Delay) {
-		return
+		return nil
 	}
 	e.sockets.StopAccepting()
 	deadline := time.Now().Add(cfg.Node.Shutdown.Deadline)
@@ -304,12 +291,25 @@ func (e *Engine) shutdown(stop context.Context) {
 		every := func(h1.TunnelKey) bool { return true }
 		e.front.CloseTunnels(closing, every, closeCode(cfg), cfg.Node.Shutdown.Deadline/2)
 	})
-	for time.Now().Before(deadline) && (e.sip.Open() > 0 || e.front.Open() > 0) {
+	told := time.Now()
+	for calls, conns := e.underWay(); calls+conns > 0; calls, conns = e.underWay() {
+		if now := time.Now(); now.After(deadline) {
+			return fmt.Errorf("%w: %d transactions and %d connections end with the node", ErrDeadline, calls, conns)
+		} else if now.Sub(told) >= progressEvery {
+			told = now
+			e.log.Info("waiting for what is under way", slog.Int("transactions", calls), slog.Int("connections", conns))
+		}
 		if !wait(stop, 50*time.Millisecond) {
-			return
+			return nil
 		}
 	}
+	return nil
 }
+
+// progressEvery is the time between two lines about a shutdown that waits.
+const progressEvery = 5 * time.Second
+
+func (e *Engine) underWay() (transactions, connections int) { return e.sip.Open(), e.front.Open() }
 
 // closeCode is the code that WebSockets are closed with when the node leaves: that of the first pool that names one.
 func closeCode(cfg *config.Config) uint16 {

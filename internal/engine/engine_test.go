@@ -255,7 +255,7 @@ func TestApplyUndoesItselfWithoutConfirmation(t *testing.T) {
 	e, _ := start(t, 2)
 	digest := e.Status().Digest
 	e.write("wyegate.yaml", e.yaml("", 0, 1, 2))
-	out, err := e.Apply(t.Context(), admin.Apply{Confirm: 300 * time.Millisecond})
+	out, err := e.Apply(t.Context(), admin.Apply{Confirm: 2 * time.Second})
 	if err != nil || out.State != "unconfirmed" || out.UndoneAt == nil {
 		t.Fatalf("%+v, %v", out, err)
 	}
@@ -319,7 +319,7 @@ func TestUndoSurvivesNewAddresses(t *testing.T) {
 	e, _ := start(t, 2)
 	digest := e.Status().Digest
 	e.write("wyegate.yaml", e.yaml("", 0, 1, 2))
-	if _, err := e.Apply(t.Context(), admin.Apply{Confirm: 300 * time.Millisecond}); err != nil {
+	if _, err := e.Apply(t.Context(), admin.Apply{Confirm: 2 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	e.Readdress()

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/wyegate/wyegate/config"
 	"github.com/wyegate/wyegate/dcr"
 	"github.com/wyegate/wyegate/internal/obs"
@@ -26,6 +28,7 @@ type enum struct {
 	start chan *numbers
 
 	byService atomic.Pointer[map[string]*numbers]
+	awaiting  atomic.Int64 // HTTP requests that wait
 }
 
 // numbers is the resolver of one service.
@@ -36,6 +39,7 @@ type numbers struct {
 	begun   bool               // guarded by enum.mu
 	dropped bool               // no generation wants it any more; guarded by enum.mu
 	stop    context.CancelFunc // set while it runs; guarded by enum.mu
+	parked  prometheus.Counter
 	taken   [len(obs.EnumResults)]int64
 }
 
@@ -53,7 +57,7 @@ func (e *enum) resolver(service string, c *config.Enum) dcr.Resolver {
 	n := e.known[key]
 	if n == nil {
 		counters := e.metrics.Enum(service)
-		n = &numbers{service: service, key: key, ENUM: resolver.NewENUM(resolver.ENUMConfig{
+		n = &numbers{service: service, key: key, parked: counters.Parked, ENUM: resolver.NewENUM(resolver.ENUMConfig{
 			Client: resolver.Client{Resolvers: e.resolvers(c)}, Suffix: c.Suffix, Budget: c.Budget, CacheMax: c.CacheMax,
 			Query: func(_ resolver.Result, took time.Duration) { counters.Duration.Observe(took.Seconds()) },
 		})}
@@ -150,21 +154,31 @@ func (e *enum) Ask(service string, number []byte, done func()) bool {
 	return n != nil && n.ENUM.Ask(number, done)
 }
 
+// maxAwaiting is how many HTTP requests wait for numbers at once (dcr.md section 14).
+const maxAwaiting = 10_000
+
 // Await implements httpproxy.Numbers: the goroutine of the request waits, within its budget.
-func (e *enum) Await(t *proxy.Target, number []byte, until time.Time) {
+func (e *enum) Await(t *proxy.Target, number []byte, until time.Time) bool {
 	n := (*e.byService.Load())[t.Service]
 	if n == nil {
-		return
+		return false
+	}
+	defer e.awaiting.Add(-1)
+	if e.awaiting.Add(1) > maxAwaiting {
+		n.parked.Inc()
+		return false
 	}
 	done := make(chan struct{})
 	if !n.ENUM.Ask(number, func() { close(done) }) {
-		return
+		return false
 	}
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
 	case <-done:
+		return true
 	case <-timer.C:
+		return false
 	}
 }
 

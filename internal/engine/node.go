@@ -303,6 +303,9 @@ func (e *Engine) warnings(g *Generation) []admin.Warning {
 			}
 		}
 	}
+	for _, d := range e.state.damaged {
+		out = append(out, admin.Warning{Code: "state_damaged", Text: d})
+	}
 	e.reloads.mu.Lock()
 	defer e.reloads.mu.Unlock()
 	if !e.reloads.lastOK && len(e.reloads.last) > 0 {

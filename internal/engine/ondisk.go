@@ -26,7 +26,7 @@ func (e *Engine) fileDiffers(g *Generation) bool {
 	if time.Since(d.at) < lookAtDisk && d.running == g.digest {
 		return d.differs
 	}
-	cfg, problems := LoadFile(e.opts.File)
+	cfg, problems := loadFrom(disk{regular: true}, e.opts.File)
 	d.at, d.running = time.Now(), g.digest
 	d.differs = cfg == nil || config.HasErrors(problems) || cfg.Digest != g.digest
 	return d.differs
@@ -34,7 +34,7 @@ func (e *Engine) fileDiffers(g *Generation) bool {
 
 // fileDigest is the digest of the node's file as it is now; empty when it cannot be read.
 func (e *Engine) fileDigest() string {
-	cfg, _ := LoadFile(e.opts.File)
+	cfg, _ := loadFrom(disk{regular: true}, e.opts.File)
 	if cfg == nil {
 		return ""
 	}

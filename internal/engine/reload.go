@@ -38,7 +38,7 @@ type change struct {
 // Reload takes the file the node was started with: SIGHUP.
 func (e *Engine) Reload(by string) error {
 	e.access.Reopen()
-	_, err := e.offer(change{by: by, load: func() (*config.Config, []config.Problem) { return LoadFile(e.opts.File) }})
+	_, err := e.offer(change{by: by, load: func() (*config.Config, []config.Problem) { return loadFrom(disk{regular: true}, e.opts.File) }})
 	return err
 }
 

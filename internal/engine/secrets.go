@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -25,7 +26,7 @@ func (e *Engine) loadSecrets(cfg *config.Config) (*proxy.Secrets, error) {
 		}
 		return proxy.NewSecrets([]proxy.Secret{{Number: 0, Bytes: secret}})
 	}
-	data, err := os.ReadFile(path)
+	data, err := fs.ReadFile(disk{regular: true}, strings.TrimPrefix(path, "/"))
 	if err != nil {
 		return nil, fmt.Errorf("engine: secret file: %w", err)
 	}

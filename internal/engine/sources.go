@@ -1,9 +1,6 @@
 package engine
 
 import (
-	"bytes"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,48 +9,25 @@ import (
 	"github.com/wyegate/wyegate/config"
 )
 
-// overlay is the machine's file system with some files replaced: the YAML that runs, a candidate, an old generation.
-type overlay struct {
-	base  fs.FS
-	files map[string][]byte // by path without leading slash
-}
-
-// Open implements fs.FS.
-func (o overlay) Open(name string) (fs.File, error) {
-	data, ok := o.files[name]
-	if !ok {
-		return o.base.Open(name)
-	}
-	return &memFile{name: filepath.Base(name), size: int64(len(data)), Reader: bytes.NewReader(data)}, nil
-}
-
-// memFile is one replaced file.
-type memFile struct {
-	*bytes.Reader
-	name string
-	size int64
-}
-
-func (f *memFile) Stat() (fs.FileInfo, error) { return memInfo{f.name, f.size}, nil }
-func (f *memFile) Close() error               { return nil }
-
-// memInfo says that only the owner may read the file: what runs was allowed to be read once.
-type memInfo struct {
-	name string
-	size int64
-}
-
-func (i memInfo) Name() string       { return i.name }
-func (i memInfo) Size() int64        { return i.size }
-func (i memInfo) Mode() fs.FileMode  { return 0o400 }
-func (i memInfo) ModTime() time.Time { return time.Time{} }
-func (i memInfo) IsDir() bool        { return false }
-func (i memInfo) Sys() any           { return nil }
-
-var _ io.ReaderAt = (*memFile)(nil)
-
 // loadOverlay reads a configuration whose main file and others may be replaced.
 func loadOverlay(main string, files map[string][]byte) (*config.Config, []config.Problem) {
+	return config.Load(config.Overlay{FS: disk{regular: true}, Files: files}, strings.TrimPrefix(main, "/"), here())
+}
+
+// LoadFile reads a configuration from the machine's file system, a pipe too.
+func LoadFile(file string) (*config.Config, []config.Problem) { return loadFrom(disk{}, file) }
+
+// loadFrom reads a configuration from a disk.
+func loadFrom(d disk, file string) (*config.Config, []config.Problem) {
+	abs, err := filepath.Abs(file)
+	if err != nil {
+		abs = file
+	}
+	return config.Load(d, abs[1:], here())
+}
+
+// here is what a configuration may ask of the machine.
+func here() config.Options {
 	wd, err := os.Getwd()
 	if err != nil {
 		wd = "/"
@@ -62,9 +36,7 @@ func loadOverlay(main string, files map[string][]byte) (*config.Config, []config
 	if err != nil {
 		host = "localhost"
 	}
-	return config.Load(overlay{os.DirFS("/"), files}, strings.TrimPrefix(main, "/"), config.Options{
-		Env: os.LookupEnv, HostName: host, Now: time.Now(), WorkDir: wd,
-	})
+	return config.Options{Env: os.LookupEnv, HostName: host, Now: time.Now(), WorkDir: wd}
 }
 
 // texts are the files of a configuration by path; with the rule files when rules is set.

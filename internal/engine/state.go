@@ -25,6 +25,8 @@ type stateDir struct {
 	mu   sync.Mutex // guards what follows; held for a copy or one write
 	over []override
 	past []record
+
+	damaged []string // set aside at the start, with the reason; not written after
 }
 
 // override is an operator's change of a server.
@@ -68,8 +70,10 @@ func openState(path string) (*stateDir, error) {
 		return nil, err
 	}
 	s := &stateDir{dir: dir}
-	if err := s.read(overridesFile, &s.over); err != nil {
+	if ok, err := s.read(overridesFile, &s.over); err != nil {
 		return nil, err
+	} else if !ok {
+		s.over = nil
 	}
 	names, err := dir.List(generationPrefix)
 	if err != nil {
@@ -77,27 +81,33 @@ func openState(path string) (*stateDir, error) {
 	}
 	for _, n := range names {
 		var r record
-		if err := s.read(n, &r); err != nil {
+		ok, err := s.read(n, &r)
+		if err != nil {
 			return nil, err
 		}
-		s.past = append(s.past, r)
+		if ok {
+			s.past = append(s.past, r)
+		}
 	}
 	slices.SortStableFunc(s.past, func(a, b record) int { return a.At.Compare(b.At) })
 	return s, nil
 }
 
-func (s *stateDir) read(name string, into any) error {
+// read decodes a state file; false: there is none that can be understood. A damaged one is set aside and told: a disk
+// that has lost an old generation must not keep a node from serving.
+func (s *stateDir) read(name string, into any) (bool, error) {
 	data, err := s.dir.Read(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		err = json.Unmarshal(data, into)
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("engine: state file %s: %w", name, err)
+		return false, fmt.Errorf("engine: state file %s: %w", name, err)
 	}
-	return nil
+	if err := json.Unmarshal(data, into); err != nil {
+		s.damaged = append(s.damaged, fmt.Sprintf("state file %s is damaged and was set aside: %v", name, err))
+		return false, s.dir.SetAside(name)
+	}
+	return true, nil
 }
 
 func (s *stateDir) write(name string, v any) error {
@@ -350,6 +360,9 @@ func short(digest string) string { return strings.ToLower(digest[:min(8, len(dig
 // when the file is unchanged since, or wrong. A file that waited for its confirmation when the node ended counts as
 // unchanged: it was not confirmed (4.2).
 func (e *Engine) startConfig(cfg *config.Config, problems []config.Problem) (*config.Config, []config.Problem) {
+	for _, d := range e.state.damaged {
+		e.log.Error(d)
+	}
 	if !e.opts.Resume {
 		return cfg, problems
 	}

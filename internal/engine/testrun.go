@@ -54,7 +54,7 @@ func RunTests(name string) (*TestRun, []config.Problem) {
 	if err != nil {
 		wd = "/"
 	}
-	f, problems := config.LoadTests(os.DirFS("/"), abs[1:], config.Options{WorkDir: wd})
+	f, problems := config.LoadTests(disk{}, abs[1:], config.Options{WorkDir: wd})
 	if f == nil || config.HasErrors(problems) {
 		return nil, problems
 	}

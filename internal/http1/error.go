@@ -42,6 +42,7 @@ var (
 	ErrHostMissing   = &Error{400, "no host"}
 	ErrHostTwice     = &Error{400, "more than one host"}
 	ErrHost          = &Error{400, "malformed host"}
+	ErrFieldTwice    = &Error{400, "more than one line of a field that has one value"}
 )
 
 // AsError gives the *Error in err; nil when there is none.

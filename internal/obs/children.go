@@ -37,10 +37,21 @@ type Target struct {
 	TokensRefused [len(TokenReasons)]prometheus.Counter
 }
 
+// Limited counts what one evaluation of the rules had to give up: steps of a pattern, elements of a list.
+func (t *Target) Limited(steps, list bool) {
+	if steps && t.RuleLimits[0] != nil {
+		t.RuleLimits[0].Inc()
+	}
+	if list && t.RuleLimits[1] != nil {
+		t.RuleLimits[1].Inc()
+	}
+}
+
 // Enum are the counters of one service's ENUM look-ups.
 type Enum struct {
 	Results  [len(EnumResults)]prometheus.Counter
 	Duration prometheus.Observer // seconds of the queries that were sent
+	Parked   prometheus.Counter  // requests for which no place to wait was left
 }
 
 // Server are the counters of one server of a pool.

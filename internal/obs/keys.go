@@ -1,7 +1,5 @@
 package obs
 
-import "log/slog"
-
 // Attribute keys of the structured log: one word for one thing, whoever logs it.
 const (
 	KeyErr         = "err"
@@ -27,8 +25,3 @@ const (
 	KeyEvent       = "event"
 	KeySeverity    = "severity"
 )
-
-// ServerOf is the attribute of a server of a pool.
-func ServerOf(pool, server string) slog.Attr {
-	return slog.GroupAttrs("", slog.String(KeyPool, pool), slog.String(KeyServer, server))
-}

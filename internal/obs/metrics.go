@@ -139,7 +139,10 @@ func (m *Metrics) Target(service, application string, rules []string) *Target {
 // Enum resolves the children of a service with an enum block.
 func (m *Metrics) Enum(service string) *Enum {
 	m.note(func(n *names) { n.services[service] = true })
-	e := &Enum{Duration: m.histograms[enumDuration].WithLabelValues(service)}
+	e := &Enum{
+		Duration: m.histograms[enumDuration].WithLabelValues(service),
+		Parked:   m.counters[ruleLimits].WithLabelValues(service, RuleLimitWords[2]),
+	}
 	for i, w := range EnumResults {
 		e.Results[i] = m.counters[enumLookups].WithLabelValues(service, w)
 	}

@@ -107,6 +107,21 @@ func (d *Dir) Remove(name string) error {
 	return nil
 }
 
+// damagedPrefix marks files that were set aside; List with a prefix of one's own does not meet them.
+const damagedPrefix = "damaged-"
+
+// SetAside gives a file that cannot be understood another name, so that it is not met again and somebody can look at it.
+func (d *Dir) SetAside(name string) error {
+	path, err := d.file(name)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(path, filepath.Join(d.path, damagedPrefix+name)); err != nil {
+		return fmt.Errorf("statedir: %w", err)
+	}
+	return d.sync()
+}
+
 // List gives the names of the files that begin with prefix, sorted.
 func (d *Dir) List(prefix string) ([]string, error) {
 	entries, err := os.ReadDir(d.path)

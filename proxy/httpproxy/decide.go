@@ -148,35 +148,42 @@ func (c *Choice) setKey(k proxy.Key) {
 	c.Request.Policy, c.Request.Hash, c.Request.HasKey = routing.HashPolicy, k.Hash, true
 }
 
-// key evaluates the rules, waiting for numbers within the budget. What is not known then is no key: the default.
+// key evaluates the rules, waiting for numbers within the budget. A number that is not known then is null, as it is for
+// SIP, and the rules behind it are asked: a page meets its call also while resolvers are silent (dcr.md section 14).
 func (d *Decider) key(v *View, c *Choice, e *proxy.Explanation) proxy.Key {
 	t := c.App.Target
 	start := time.Now()
 	until := start.Add(t.EnumBudget)
-	k := proxy.Key{Number: unasked}
-	for n := 0; k.Number != nil; n++ {
-		tr := e.RuleTrace()
-		k = t.Key(v, t.HTTPKey, &d.scratch, tr)
-		if tr != nil {
-			e.Rules = tr.Steps
+	d.scratch.DCR.GiveUp = false
+	k := d.evaluate(v, t, e)
+	for n := 1; k.Number != nil && !d.scratch.DCR.GiveUp; n++ {
+		if c.gen.Numbers == nil || !c.gen.Numbers.Await(t, k.Number, until) || n == maxNumbers {
+			e.Note("rules", "a number is not known")
+			d.scratch.DCR.GiveUp = true
 		}
-		if k.Number == nil {
-			break
-		}
-		if n == maxNumbers || c.gen.Numbers == nil {
-			e.Note("rules", "a number is not known: the default key")
-			k = proxy.DefaultKey(v, t.HTTPKey, &d.scratch)
-			break
-		}
-		c.gen.Numbers.Await(t, k.Number, until)
+		k = d.evaluate(v, t, e)
+	}
+	if k.Number != nil {
+		k = proxy.DefaultKey(v, t.HTTPKey, &d.scratch)
 	}
 	c.Rules = time.Since(start)
 	d.turn++
 	c.sampled = d.turn&63 == 0
+	if e == nil && c.App.Keys != nil {
+		l := d.scratch.DCR.Limits()
+		c.App.Keys.Limited(l.Steps > 0, l.List > 0)
+	}
 	return k
 }
 
-var unasked = []byte{}
+func (d *Decider) evaluate(v *View, t *proxy.Target, e *proxy.Explanation) proxy.Key {
+	tr := e.RuleTrace()
+	k := t.Key(v, t.HTTPKey, &d.scratch, tr)
+	if tr != nil {
+		e.Rules = tr.Steps
+	}
+	return k
+}
 
 // acquire takes the lease and counts where the choice came from.
 func (c *Choice) acquire() error {

@@ -22,6 +22,11 @@ func (l *Listener) Admit(v *View) error {
 	}
 	v.Framing = f
 	h.CutHopByHop()
+	for _, id := range singletons {
+		if h.Count(id) > 1 {
+			return http1.ErrFieldTwice
+		}
+	}
 	if v.Is("CONNECT") || v.Is("TRACE") {
 		return ErrMethod
 	}
@@ -40,6 +45,10 @@ func (l *Listener) Admit(v *View) error {
 	}
 	return v.answeredHere()
 }
+
+// singletons have one value that servers act on: of two lines one program reads the first and another the last, and a
+// rule or a check in between sees the wrong one (sip-http.md 16, row 1). Host and the lengths have errors of their own.
+var singletons = [...]http1.ID{http1.ContentType, http1.ContentRange, http1.Authorization}
 
 // authority sorts out the forms of RFC 9112 3.2: the target becomes origin form, and one authority is named.
 func (l *Listener) authority(v *View, target []byte) error {

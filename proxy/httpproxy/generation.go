@@ -15,14 +15,14 @@ type Generation struct {
 	Secrets   *proxy.Secrets
 	Listeners map[string]*Listener
 	Limits    Limits
-	Numbers   Numbers // who waits for ENUM; nil: a rule that needs a number gives no key
+	Numbers   Numbers // who waits for ENUM; nil: no number is known
 }
 
 // Numbers waits for what a rule must know about a number (dcr.md section 14). The engine adapts the resolver.
 type Numbers interface {
-	// Await returns when the resolver of the target's rules knows number (digits without the plus), failures included,
-	// and at the latest at until: from then on the resolver must not call the number missing for a while.
-	Await(t *proxy.Target, number []byte, until time.Time)
+	// Await returns true when the resolver of the target's rules knows number (digits without the plus), failures
+	// included; false at until, or at once when too many wait.
+	Await(t *proxy.Target, number []byte, until time.Time) bool
 }
 
 // Limits are limits.http and the fixed ones of sip-http.md section 19. A zero field takes its default.

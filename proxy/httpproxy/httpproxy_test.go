@@ -397,19 +397,29 @@ func TestExplain(t *testing.T) {
 }
 
 // numbers answers nothing in time and counts who waits.
-type numbers struct{ waits int }
+type numbers struct {
+	waits   int
+	silence bool
+}
 
-func (n *numbers) Await(*proxy.Target, []byte, time.Time) { n.waits++ }
+func (n *numbers) Await(*proxy.Target, []byte, time.Time) bool {
+	n.waits++
+	return !n.silence
+}
 
-// needy is a rule set that always misses a number.
+// needy is a rule set that always misses a number, and gives a key by another rule when it is told to give up.
 type needy struct{}
 
-func (needy) Key(dcr.Message, *dcr.Scratch, *dcr.Trace) dcr.Result {
+func (needy) Key(_ dcr.Message, s *dcr.Scratch, _ *dcr.Trace) dcr.Result {
+	if s.GiveUp {
+		return dcr.Result{Outcome: dcr.Matched, Key: []byte("room")}
+	}
 	return dcr.Result{Outcome: dcr.NeedNumber, Number: []byte("4687190000"), Rule: -1}
 }
-func (needy) Rules() []dcr.Rule { return nil }
+func (needy) Rules() []dcr.Rule { return []dcr.Rule{{Path: "/if[2]"}} }
 
-// dcr.md 14: a rule that needs a number makes its own request wait, at most for eight numbers; then it gives no key.
+// dcr.md 14: a rule that needs a number makes its own request wait, at most for eight numbers; then numbers are null and
+// the rules behind it are asked, and so at once when no answer comes.
 func TestNumbers(t *testing.T) {
 	w := newWorld(t)
 	var n numbers
@@ -420,8 +430,15 @@ func TestNumbers(t *testing.T) {
 	m := &proxy.Matcher{}
 	m.Add(proxy.Pattern{}, &target)
 	w.l.Matcher = m
-	if _, c := w.decide(stranger, request("/room")); c.Source != proxy.SourceDefault || n.waits != maxNumbers {
-		t.Errorf("%s after %d waits", c.Source, n.waits)
+	for _, n.silence = range []bool{false, true} {
+		want := maxNumbers
+		if n.silence {
+			want = 1
+		}
+		n.waits = 0
+		if _, c := w.decide(stranger, request("/room")); c.Source != proxy.SourceRule || string(c.Key) != "room" || n.waits != want {
+			t.Errorf("silence %v: %s %q after %d waits, want %d", n.silence, c.Source, c.Key, n.waits, want)
+		}
 	}
 }
 

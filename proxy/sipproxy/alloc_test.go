@@ -49,7 +49,6 @@ type load struct {
 	b       *bed
 	sink    *sink
 	request []byte
-	digits  []byte // piece of request that makes it a new transaction
 	reply   []byte
 	in      []transport.Inbound
 	now     time.Time

@@ -98,7 +98,7 @@ func (w *worker) decide(r *request, e *entry, x *proxy.Explanation) decision {
 	if d, ok := w.byDialog(r, x); ok {
 		return d
 	}
-	if r.class == options && !r.hasNext && r.uri.User == nil && r.g.self.uri(&r.uri) {
+	if r.asksUs() {
 		x.Note("local", "OPTIONS to wyegate itself")
 		return w.ownOptions(r)
 	}
@@ -121,6 +121,10 @@ func (w *worker) remembered(r *request, e *entry, x *proxy.Explanation) (decisio
 	d := decision{by: "memory", rule: -1, out: r.g.byTag[e.out], kind: e.kind}
 	switch e.place {
 	case toAddress:
+		if w.lost(r, e) {
+			x.Note("memory", "there is no way to where the transaction goes")
+			return *unreachableAnswer(&d), true
+		}
 		d.verb, d.addr = doAddress, e.addr()
 		d.out = r.g.tagged(e.out, e.kind, d.addr.Addr())
 		d.t = w.outwardTarget(r)
@@ -139,7 +143,8 @@ func (w *worker) remembered(r *request, e *entry, x *proxy.Explanation) (decisio
 	if d.t == nil {
 		return d, false
 	}
-	if d.s != nil && (e.phase != sent || r.class == ack || d.s.takesKnown(r.now)) {
+	lost := w.lost(r, e)
+	if d.s != nil && (e.phase != sent || r.class == ack || d.s.takesKnown(r.now) && !lost) {
 		x.Note("memory", "the transaction is known")
 		return d, true
 	}
@@ -150,6 +155,9 @@ func (w *worker) remembered(r *request, e *entry, x *proxy.Explanation) (decisio
 	req := routing.Request{Hash: d.hash, HasKey: d.hasKey, Known: e.server(), Recent: true}
 	if p := w.pendingOf(e); p != nil {
 		req.Avoid = p.avoid
+		if lost && p.avoid.Len() >= d.t.pool.Tries {
+			return *unreachableAnswer(&d), true
+		}
 	}
 	d.source, d.by = proxy.SourceNone, "memory"
 	x.Note("memory", "the server of the transaction cannot take it any more")
@@ -158,6 +166,15 @@ func (w *worker) remembered(r *request, e *entry, x *proxy.Explanation) (decisio
 	}
 	d.moved = d.s.tag != e.server()
 	return d, true
+}
+
+// lost says that a copy of a request is at hand whose last attempt ended in a transport error.
+func (w *worker) lost(r *request, e *entry) bool {
+	if r.class == ack || r.class == cancel || e.phase != sent {
+		return false
+	}
+	p := w.pendingOf(e)
+	return p != nil && p.lost
 }
 
 // addressed finds the pool member that the next Route, or without one the Request-URI, names.

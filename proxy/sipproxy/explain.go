@@ -106,16 +106,18 @@ func (w *worker) explain(g *state, q *Query, other *answer) (*proxy.Explanation,
 	w.read(&r, &in, &m, g, w.now)
 	r.other = other
 	x.Initial = r.initial()
-	if bad != nil && !(bad == sip.ErrTooManyHops && r.class == options) {
-		x.Decided, x.Status, x.Error = "refused", bad.Status, bad.Text
+	if d, why, ok := w.owed(&r, bad); ok {
+		x.Decided, x.Status, x.Error = d.by, d.status, why
 		return x, nil
 	}
-	if r.looped {
-		x.Decided, x.Status, x.Error = "refused", 482, "the request was here before"
+	e := w.known(&r)
+	if e != nil && e.place == toNobody && r.class != ack && r.class != cancel {
+		x.Decided, x.Status = "memory", int(e.port)
+		x.Note("memory", "the transaction was answered here")
 		return x, nil
 	}
 	w.ifDown = q.IfDown
-	d := w.decide(&r, w.known(&r), x)
+	d := w.decide(&r, e, x)
 	w.ifDown = nil
 	w.describe(x, &r, &d)
 	return x, nil

@@ -138,6 +138,67 @@ func TestSX15_BrokenConnection(t *testing.T) {
 	}
 }
 
+// 9.1: a server that takes every connection and breaks it is a transport error as well: after the second break the request
+// moves, a UDP client's with its next copy.
+func TestSX15_BreaksAgain(t *testing.T) {
+	b := newBed(t, bedOptions{servers: tcpServers})
+	reset := func(flow uint64) []packet {
+		return b.event(transport.Event{Kind: transport.FlowClosed, Flow: flow, Err: errors.New("reset")})
+	}
+	for _, method := range []string{"INVITE", "MESSAGE"} {
+		one := b.one(b.in(trunkAt, trunk("kept"+method).request(method, 1)))
+		again := b.one(reset(one.flow))
+		if two := b.one(reset(again.flow)); again.to != one.to || two.to == one.to {
+			t.Errorf("%s went to %s, then %s, then %s", method, one.to, again.to, two.to)
+		}
+		a := alice("copies" + method)
+		one = b.one(b.in(aliceAt, a.request(method, 1)))
+		b.none(reset(one.flow))
+		again = b.one(b.in(aliceAt, a.request(method, 1)))
+		b.none(reset(again.flow))
+		two := b.one(b.in(aliceAt, a.request(method, 1)))
+		if again.to != one.to || two.to == one.to {
+			t.Errorf("copies of %s went to %s, then %s, then %s", method, one.to, again.to, two.to)
+		}
+		b.one(b.from(two, respond(two.text, 200, "b1")))
+	}
+}
+
+// SX-15: a server's request outwards that ends in a transport error is answered 503: at once where it came by a stream,
+// else with its next copy.
+func TestSX15_Outwards(t *testing.T) {
+	b := newBed(t, bedOptions{servers: []string{"as1 udp 10.20.1.11:5060", "as2 tcp 10.20.1.12:5060"}})
+	byUDP := udp("10.20.1.11:5060")
+	byTCP := from{listener: "sip-tcp", remote: "10.20.1.12:5060", flow: 900, outgoing: true}
+	b.net.flows[900] = true
+	request := func(branch, to string) string {
+		return strings.Replace(alice("out"+branch).request("INVITE", 1), "sip:team@ex.com", to, 1)
+	}
+	gone := request("u", "sip:bob@198.51.100.77:5070")
+	out := b.one(b.in(byUDP, gone))
+	b.none(b.event(transport.Event{Kind: transport.Unreachable, Remote: addrPortOf(out.to), Err: syscall.ECONNREFUSED}))
+	if got := b.one(b.in(byUDP, gone)); status(got.text) != "503" {
+		t.Errorf("behind an unreachable address: %v", got)
+	}
+	refused := request("t", "sip:bob@198.51.100.77:5070;transport=tcp")
+	out = b.one(b.in(byUDP, refused))
+	b.none(b.event(transport.Event{Kind: transport.FlowFailed, Flow: out.flow, Err: refusedErr()}))
+	if got := b.one(b.in(byUDP, refused)); status(got.text) != "503" {
+		t.Errorf("behind a refused connect: %v", got)
+	}
+	if got := b.one(b.in(byUDP, refused)); status(got.text) != "503" {
+		t.Errorf("a further copy got %v", got)
+	}
+	x, err := b.w.explain(b.p.current.Load(), &Query{Source: addrPortOf(byUDP.remote), Message: []byte(refused)}, &answer{})
+	if err != nil || x.Status != 503 || x.Decided != "memory" {
+		t.Errorf("explain says %+v, %v", x, err)
+	}
+	out = b.one(b.in(byTCP, request("s", "sip:bob@198.51.100.77:5070;transport=tcp")))
+	if got := b.one(b.event(transport.Event{Kind: transport.FlowFailed, Flow: out.flow, Err: refusedErr()})); status(got.text) != "503" || got.flow != 900 {
+		t.Errorf("what came by a stream got %v", got)
+	}
+}
+
 // SX-15: ICMP unreachable moves what a stream client sent, at once; a UDP client's request with its next copy.
 func TestSX15_Unreachable(t *testing.T) {
 	b := newBed(t, bedOptions{})

@@ -243,9 +243,10 @@ func (w *worker) ownRequest(r *request, q *pending, server uint32, method string
 // (9.3).
 func (w *worker) flowLost(ev *transport.Event, failed bool) {
 	if _, ours := w.flows[ev.Flow]; !ours {
-		return // a client's: nothing waits there
+		return // nothing was sent into it
 	}
 	delete(w.flows, ev.Flow)
+	w.lastFlow = 0
 	outcome := routing.OutcomeTimeout
 	if dial := refusedDial(ev.Err); dial {
 		outcome = routing.OutcomeRefused
@@ -274,6 +275,7 @@ func (w *worker) lostBefore(e *entry, q *pending, outcome routing.Outcome, faile
 	if q.larger && failed {
 		w.noTCP[q.dst] = w.now.Add(time.Minute)
 		q.larger = false
+		e.kind = transport.UDP // for the client's next copy, where nothing is kept
 		w.withKept(q, func(r *request) {
 			d := w.current(r, e, q)
 			d.kind = transport.UDP
@@ -284,26 +286,31 @@ func (w *worker) lostBefore(e *entry, q *pending, outcome routing.Outcome, faile
 		return
 	}
 	refused := outcome == routing.OutcomeRefused
-	if !refused && !q.again && q.req != nil && q.s != nil && q.s.takesKnown(w.now) {
-		q.again = true
-		w.withKept(q, func(r *request) {
-			d := w.current(r, e, q)
-			if w.launch(r, &d, q) != nil {
-				w.elsewhere(e, q, outcome)
-			}
-		})
+	if failed || refused || q.again || e.place == toFlow || q.s != nil && !q.s.takesKnown(w.now) {
+		w.elsewhere(e, q, outcome) // a server that breaks one connection after the other is like one that refuses them
 		return
 	}
-	if failed || refused {
-		w.elsewhere(e, q, outcome)
-	}
+	q.again = true // what is not kept is sent once more by the client
+	w.withKept(q, func(r *request) {
+		d := w.current(r, e, q)
+		if w.launch(r, &d, q) != nil {
+			w.elsewhere(e, q, outcome)
+		}
+	})
 }
 
-// elsewhere moves a request that has no response to the next choice; what is not kept waits for the client's next copy.
+// elsewhere moves a request that has no response to the next choice; what is not kept moves with the client's next copy.
 func (w *worker) elsewhere(e *entry, q *pending, outcome routing.Outcome) {
 	q.lease.Done(outcome)
+	q.lost = q.req == nil
 	move := func(r *request) {
 		d := w.current(r, e, q)
+		if d.verb == doFlow {
+			if w.failed(r, &d, q.slot, q, transport.ErrFlowGone) {
+				w.attempt(r, &d, q.slot, q)
+			}
+			return
+		}
 		if d.verb == doServer && w.nextChoice(r, &d, q.slot, q) {
 			w.attempt(r, &d, q.slot, q)
 			return
@@ -334,7 +341,13 @@ func (w *worker) unreachable(ev *transport.Event) {
 	if s := g.udp[to]; s != nil {
 		s.pool.Pool.Report(s.state, routing.SIP, routing.OutcomeRefused)
 	}
-	w.each(func(q *pending) bool { return q.dst.kind == transport.UDP && q.dst.addr == to }, routing.OutcomeRefused)
+	w.each(func(q *pending) bool {
+		if q.dst.kind != transport.UDP || q.dst.addr != to {
+			return false
+		}
+		q.lost = q.req == nil
+		return true
+	}, routing.OutcomeRefused)
 }
 
 // serverDown moves what is kept for a server that has just gone down.
@@ -346,7 +359,7 @@ func (w *worker) serverDown(s *routing.Server) {
 func (w *worker) each(meets func(q *pending) bool, outcome routing.Outcome) {
 	for i := uint32(1); i <= w.open.used; i++ {
 		q := w.open.at(i)
-		if q.slot == 0 || q.req == nil || !meets(q) {
+		if q.slot == 0 || !meets(q) || q.req == nil {
 			continue
 		}
 		if e := w.mem.at(q.slot); e.phase == sent {

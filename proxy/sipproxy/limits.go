@@ -29,6 +29,10 @@ const (
 	defaultRecords = 32_768
 	defaultParked  = 10_000
 	parkedOctets   = 64 << 20
+
+	// INVITEs watched for silence, in pendings: a pending is used again while its alarm still hangs in the queue. What
+	// is not watched says nothing of its server's health.
+	silent = 4
 )
 
 func appendPort(dst []byte, p uint16) []byte { return strconv.AppendUint(dst, uint64(p), 10) }

@@ -103,6 +103,10 @@ func (w *worker) outwards(r *request, u *sip.URI, x *proxy.Explanation) decision
 			d.verb, d.park, d.name = doPark, parkName, nameQuery{u.Host, port, d.kind}
 			return d
 		}
+		if !d.addr.IsValid() {
+			x.Note("outward", "the next hop's name has no address")
+			return *unreachableAnswer(&d)
+		}
 		d.addr = fold(d.addr)
 	}
 	d.out = r.sendBy

@@ -190,15 +190,21 @@ func TestSX14_OutwardName(t *testing.T) {
 	if r := b.one(b.pass(4100 * time.Millisecond)); status(r.text) != "503" {
 		t.Errorf("after 4 s: %v", r)
 	}
+	n.none = true // the name is known to have no address
+	u.callID = "none"
+	if r := b.one(b.in(udp("10.20.1.11:5060"), u.request("INVITE", 1))); status(r.text) != "503" {
+		t.Errorf("a name without an address: %v", r)
+	}
 }
 
 type names struct {
 	addr addrPort
+	none bool
 	done []func()
 }
 
 func (n *names) Lookup([]byte, uint16, transport.Kind) (netip.AddrPort, bool) {
-	return n.addr, n.addr.IsValid()
+	return n.addr, n.none || n.addr.IsValid()
 }
 
 func (n *names) Ask(_ []byte, _ uint16, _ transport.Kind, done func()) bool {

@@ -33,13 +33,13 @@ type pending struct {
 
 	left        []leftAttempt // at most maxLeft: late responses of further ones are dropped
 	status      int           // of the last final response that went to the client
-	named       bool          // it names its one possible destination
 	source      byte          // third letter of the disposition
 	how         routing.How
 	cancelled   bool
 	holdsCancel bool // the CANCEL was answered here and goes out with the first provisional (ST-10)
 	retried     bool // a 503 was retried
 	again       bool // the connection was opened again
+	lost        bool // a transport error, and nothing kept to send elsewhere: the client's next copy moves
 	passed      bool // it passed us before: no retries (SH-3)
 	larger      bool // went by TCP for its size (SX-9)
 	acked       bool

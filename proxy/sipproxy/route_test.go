@@ -1,6 +1,7 @@
 package sipproxy
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -138,6 +139,23 @@ func TestSX7_FlowGone(t *testing.T) {
 	if p := b.one(b.from(inv, callee.request("BYE", 3))); status(p.text) != "430" || p.to != inv.to {
 		t.Errorf("answer is %v", p)
 	}
+}
+
+// SX-15: the client's connection ends before it has answered a server's request that we hold: 430 at once.
+func TestSX15_FlowEnds(t *testing.T) {
+	b := newBed(t, bedOptions{servers: tcpServers})
+	c := trunk("ends")
+	callee, inv := dialog(b, trunkAt, c)
+	callee.uri, b.net.flows[inv.flow] = "tel:+4930", true
+	if out := b.one(b.from(inv, callee.request("INVITE", 3))); out.to != "flow 7" {
+		t.Fatalf("the callee's request went to %v", out)
+	}
+	delete(b.net.flows, 7)
+	if p := b.one(b.event(transport.Event{Kind: transport.FlowClosed, Flow: 7, Err: errors.New("reset")})); status(p.text) != "430" || p.flow != inv.flow {
+		t.Errorf("behind the end of the flow: %v", p)
+	}
+	callee.branch, b.net.flows[7] = "z9hG4bKends-INVITE-3", true
+	b.none(b.from(inv, callee.request("ACK", 3))) // ST-6: swallowed, in a dialog too
 }
 
 // SR-6: what is record-routed, and what gets a Path.

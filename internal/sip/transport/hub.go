@@ -158,13 +158,6 @@ func (h *Hub) wake(workers uint64) {
 	}
 }
 
-// tell posts an event to every worker.
-func (h *Hub) tell(e Event) {
-	for _, in := range h.inboxes {
-		in.Post(e)
-	}
-}
-
 // tellUnreachable leaves room in the queues of events: whoever provokes ICMP errors must not keep a FlowClosed out.
 func (h *Hub) tellUnreachable(dst netip.AddrPort, err error) {
 	for _, in := range h.inboxes {

@@ -70,9 +70,6 @@ func (r *ring[T]) at(i int) *T {
 	return &p.value
 }
 
-// empty says that at(0) gives nothing. Taker only.
-func (r *ring[T]) empty() bool { return r.at(0) == nil }
-
 // release frees the first n places for those who put. Taker only.
 func (r *ring[T]) release(n int) {
 	for range n {

@@ -103,7 +103,6 @@ func (t *tunnel) run() {
 	upDone := make(chan struct{})
 	go func() {
 		defer close(upDone)
-		defer t.guard()
 		t.copy(&t.s.sock, &c.client, &t.up, nil)
 	}()
 	t.copy(&c.client, &t.s.sock, &t.dn, &t.down)
@@ -127,8 +126,10 @@ func (t *tunnel) guard() {
 	}
 }
 
-// copy moves one direction until its source ends; then the other side's half is closed. A break ends both directions.
+// copy moves one direction until its source ends; then the other side's half is closed. A break ends both directions,
+// and so does a fault of ours: lease and connections are given back behind it.
 func (t *tunnel) copy(to, from *sock, count *atomic.Int64, f *frames) {
+	defer t.guard()
 	r := reader{f: t.c.f, s: from}
 	r.step = r.once
 	for {
