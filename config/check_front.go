@@ -61,6 +61,7 @@ func (c *checker) listeners() {
 			c.reference(fmt.Sprintf("%s.nodes[%d]", at, j), "WG106", fmt.Sprintf("listener %q names node", l.Name), n, nodes)
 		}
 		c.reference(at+".certificate", "WG104", fmt.Sprintf("listener %q names certificate", l.Name), l.Certificate, certs)
+		c.listenerTLS(l, at)
 		c.derivedName(derived, i, at)
 		for j := range i {
 			if c.sameSocket(&c.cfg.Listeners[j], l) {

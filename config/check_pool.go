@@ -21,6 +21,7 @@ func (c *checker) pools() {
 			s := &p.Servers[j]
 			sat := c.itemPath(at+".servers", j, s.Name)
 			c.reference(sat+".site", "WG105", fmt.Sprintf("server %q names site", s.Name), s.Site, names(c.cfg.Sites, siteName))
+			c.serverTLS(s, sat)
 			if s.SIP.IsZero() && c.has(sat+".sip_transport") && !c.failed(sat+".sip") && !c.has(sat+".expand") {
 				c.keyError(sat+".sip_transport", fmt.Sprintf("server %q has sip_transport without sip", s.Name))
 			}

@@ -23,13 +23,18 @@ func (c *checker) unused() {
 			c.unusedThing("services", i, "service", s.Name, "no listener offers it requests")
 		}
 	}
+	byName := false // the name that a client asks for may choose any certificate
 	for i := range c.cfg.Listeners {
 		certs[c.cfg.Listeners[i].Certificate] = true
+		byName = byName || c.cfg.Listeners[i].Secure()
 	}
 	for i := range c.cfg.Pools {
 		p := &c.cfg.Pools[i]
 		for j := range p.Servers {
 			sites[p.Servers[j].Site] = true
+			if t := p.Servers[j].TLS; t != nil {
+				certs[t.Certificate] = true
+			}
 		}
 		if !pools[p.Name] {
 			c.unusedThing("pools", i, "pool", p.Name, "no service uses it")
@@ -44,7 +49,7 @@ func (c *checker) unused() {
 		}
 	}
 	for i := range c.cfg.Certificates {
-		if n := c.cfg.Certificates[i].Name; !certs[n] {
+		if n := c.cfg.Certificates[i].Name; !certs[n] && !byName {
 			c.unusedThing("certificates", i, "certificate", n, "nothing uses it")
 		}
 	}

@@ -64,7 +64,9 @@ var refusedHere = []refusal{
 	{path: "certificates[].acme", whole: true},
 
 	{path: "listeners[].protocol", words: []string{"diameter"}},
-	{path: "listeners[].transport", words: []string{"tls", "ws", "wss", "sctp"}},
+	{path: "listeners[].transport", words: []string{"ws", "wss", "sctp"}},
+	{path: "listeners[].http2", words: []string{"true"}, when: func(n *node) bool { return textOf(n.get("transport")) == "tls" },
+		what: "HTTP/2", why: "leave http2 out: http/1.1 is offered"},
 	{path: "listeners[].sip_websocket"},
 	{path: "listeners[].group"},
 	{path: "listeners[].proxy_protocol_from", when: func(n *node) bool { return textOf(n.get("transport")) == "udp" },
@@ -78,8 +80,7 @@ var refusedHere = []refusal{
 	{path: "services[].sip.overload_control", words: []string{"true"}, what: "overload control by RFC 7339"},
 	{path: "pools[].connect.proxy_protocol", words: []string{"v1", "v2"}, what: "a PROXY header towards servers"},
 	{path: "pools[].connect.http", words: []string{"h2"}},
-	{path: "pools[].servers[].sip_transport", words: []string{"tls", "ws", "wss"}},
-	{path: "pools[].servers[].tls"},
+	{path: "pools[].servers[].sip_transport", words: []string{"ws", "wss"}},
 	{path: "pools[].servers[].expand", why: "write one server for each address", whole: true},
 }
 

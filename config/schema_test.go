@@ -176,10 +176,12 @@ func TestSchemaAgainstForeignValidator(t *testing.T) {
 	}
 }
 
-// structural says that a fixture has a finding that a schema can know, too: unknown keys, shapes, words, units.
+// structural says that a fixture has a finding that a schema can know, too: unknown keys, shapes, words, units. What
+// is counted, or needed beside a certain word, is beyond ours.
 func structural(data []byte) bool {
 	for _, code := range []string{"WG005", "WG006", "WG007", "WG008", "WG013", "WG014"} {
-		if bytes.Contains(data, []byte(": "+code+"\n")) && !bytes.Contains(data, []byte("{name: n1}, {name: n2}")) {
+		if bytes.Contains(data, []byte(": "+code+"\n")) && !bytes.Contains(data, []byte("{name: n1}, {name: n2}")) &&
+			!bytes.Contains(data, []byte("client_certificates: required")) {
 			return true
 		}
 	}

@@ -120,12 +120,21 @@ type Drain struct {
 // Server is one server of a pool, with one address for each protocol.
 type Server struct {
 	Noted
-	Name          string   `yaml:"name" form:"name" need:"yes" doc:"Name of the server."`
-	Site          string   `yaml:"site" doc:"Site that it stands in."`
-	Weight        int      `yaml:"weight" default:"100" min:"0" max:"1000000" doc:"Its share of the keys beside the others' weights; 0: nothing new."`
-	SIP           HostPort `yaml:"sip" doc:"Its SIP address and port."`
-	SIPTransport  string   `yaml:"sip_transport" default:"udp" words:"udp,tcp,tls,ws,wss" doc:"How SIP is carried to it."`
-	HTTP          HostPort `yaml:"http" doc:"Its HTTP address and port."`
-	MaxConcurrent int      `yaml:"max_concurrent" default:"0" min:"0" max:"100000000" doc:"Requests at once; 0: no limit."`
-	AdminState    string   `yaml:"admin_state" default:"ready" words:"ready,drain,maint" doc:"What the operator wants of it, until an override says otherwise."`
+	Name          string     `yaml:"name" form:"name" need:"yes" doc:"Name of the server."`
+	Site          string     `yaml:"site" doc:"Site that it stands in."`
+	Weight        int        `yaml:"weight" default:"100" min:"0" max:"1000000" doc:"Its share of the keys beside the others' weights; 0: nothing new."`
+	SIP           HostPort   `yaml:"sip" doc:"Its SIP address and port."`
+	SIPTransport  string     `yaml:"sip_transport" default:"udp" words:"udp,tcp,tls,ws,wss" doc:"How SIP is carried to it."`
+	TLS           *ServerTLS `yaml:"tls" doc:"What is checked of it, and shown to it, over TLS."`
+	HTTP          HostPort   `yaml:"http" doc:"Its HTTP address and port."`
+	MaxConcurrent int        `yaml:"max_concurrent" default:"0" min:"0" max:"100000000" doc:"Requests at once; 0: no limit."`
+	AdminState    string     `yaml:"admin_state" default:"ready" words:"ready,drain,maint" doc:"What the operator wants of it, until an override says otherwise."`
+}
+
+// ServerTLS is how a server is known over TLS.
+type ServerTLS struct {
+	Noted
+	ServerName  string `yaml:"server_name" doc:"Name that its certificate must have; default: the host of its SIP address."`
+	CAFile      Path   `yaml:"ca_file" doc:"PEM file of those who sign its certificate; default: the system's."`
+	Certificate string `yaml:"certificate" doc:"Name of the certificate that we show when it asks; default: none."`
 }

@@ -23,6 +23,7 @@ type Keys struct {
 	ToTag       cipher.Block // Kg: our own To tags
 	Token       cipher.Block // Kt: MAC of a token
 	Mask        cipher.Block // Km: mask over a token
+	Tickets     []byte       // secret of TLS session tickets (sip-http.md 13.1)
 }
 
 // Secrets holds the keys of all secrets in force: the first writes, all read. It is immutable.
@@ -56,6 +57,17 @@ func NewSecrets(list []Secret) (*Secrets, error) {
 // Writer gives the keys that new branches and tokens are made with.
 func (s *Secrets) Writer() *Keys { return s.writer }
 
+// Tickets gives what TLS ticket keys are derived from, that of the writer first.
+func (s *Secrets) Tickets() [][]byte {
+	out := [][]byte{s.writer.Tickets}
+	for _, k := range s.byNum {
+		if k != nil && k != s.writer {
+			out = append(out, k.Tickets)
+		}
+	}
+	return out
+}
+
 // ByNumber gives the keys of a secret; nil when that number is not in force.
 func (s *Secrets) ByNumber(n uint8) *Keys { return s.byNum[n&15] }
 
@@ -69,6 +81,9 @@ func derive(sec Secret) (*Keys, error) {
 		return nil, err
 	}
 	copy(k.Transaction[:], d)
+	if k.Tickets, err = hkdf.Key(sha256.New, sec.Bytes, nil, "wyegate tickets 1", 32); err != nil {
+		return nil, err
+	}
 	for _, b := range []struct {
 		text string
 		to   *cipher.Block

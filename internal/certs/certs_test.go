@@ -34,7 +34,7 @@ type bed struct {
 func newBed(t *testing.T, leaves map[string]lbtest.Leaf, order ...string) *bed {
 	b := &bed{t: t, ca: lbtest.NewCA(t), dir: t.TempDir(), refused: make(chan string, 16), taken: make(chan string, 16)}
 	b.Store = New(Config{
-		Check: check, Tickets: [][]byte{[]byte("one secret of all nodes")},
+		Check:   check,
 		Refused: func(name string, err error) { b.refused <- name + ": " + err.Error() },
 		Taken:   func(name string, _ time.Time) { b.taken <- name },
 	})
@@ -47,7 +47,7 @@ func newBed(t *testing.T, leaves map[string]lbtest.Leaf, order ...string) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Use(table)
+	b.Use(table, [][]byte{[]byte("one secret of all nodes")})
 	return b
 }
 
@@ -220,12 +220,12 @@ func TestTicketsOfAllNodes(t *testing.T) {
 		for _, s := range secrets {
 			list = append(list, []byte(s))
 		}
-		s := New(Config{Tickets: list})
+		s := New(Config{})
 		table, err := s.Load([]Source{{Name: "main", CertFile: cert, KeyFile: key}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Use(table)
+		s.Use(table, list)
 		return s
 	}
 	trust, err := ReadTrust(cert)
@@ -262,7 +262,8 @@ func TestTicketsOfAllNodes(t *testing.T) {
 func TestTicketKeysOfTheDay(t *testing.T) {
 	var s tickets
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	s.init([][]byte{[]byte("a"), []byte("b")}, noon)
+	s.init(noon)
+	s.change([][]byte{[]byte("a"), []byte("b")}, noon)
 	today, next, after := s.keys(noon), s.keys(noon.AddDate(0, 0, 1)), s.keys(noon.AddDate(0, 0, 2))
 	has := func(list [][32]byte, k [32]byte) bool {
 		for _, x := range list {
@@ -355,7 +356,7 @@ func TestLinkedFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Use(table)
+	b.Use(table, nil)
 	b.run()
 	for _, name := range []string{"two", "three"} {
 		version(name)

@@ -25,8 +25,6 @@ type Source struct {
 type Config struct {
 	// Check says what is wrong with a pair at a point in time: halves that do not belong together, a broken chain, dates.
 	Check func(certPEM, keyPEM []byte, now time.Time) error
-	// Tickets are the secrets that ticket keys are derived from: the first seals, all open. Empty: each process has its own.
-	Tickets [][]byte
 	// Refused is told of a changed file that was not taken; Taken of one that was. Both run on Run's goroutine; nil: nobody.
 	Refused func(name string, err error)
 	Taken   func(name string, notAfter time.Time)
@@ -48,7 +46,7 @@ type Store struct {
 func New(c Config) *Store {
 	s := &Store{cfg: c, wake: make(chan struct{}, 1)}
 	s.table.Store(newTable(nil))
-	s.tickets.init(c.Tickets, time.Now())
+	s.tickets.init(time.Now())
 	return s
 }
 
@@ -141,10 +139,12 @@ func (s *Store) Load(sources []Source) (*Table, error) {
 	return newTable(list), nil
 }
 
-// Use puts a table in force: handshakes from now on are served from it.
-func (s *Store) Use(t *Table) {
+// Use puts a table in force: handshakes from now on are served from it. secrets are what ticket keys are derived from:
+// the first seals, all open; without any each process has its own.
+func (s *Store) Use(t *Table, secrets [][]byte) {
 	s.change.Lock()
 	s.table.Store(t)
+	s.tickets.change(secrets, time.Now())
 	s.change.Unlock()
 	select {
 	case s.wake <- struct{}{}:

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -14,24 +15,37 @@ import (
 // that share the secrets open each other's tickets, and a key that leaks opens two days' at most. Yesterday's is kept for
 // clients that come back over midnight, tomorrow's for nodes whose clocks run ahead.
 type tickets struct {
-	secrets [][]byte
-	sealer  *tls.Config // holds nothing but the keys
+	sealer *tls.Config // holds nothing but the keys
+
+	mu      sync.Mutex
+	secrets [][]byte // guarded by mu
 }
 
-func (t *tickets) init(secrets [][]byte, now time.Time) {
-	if len(secrets) == 0 {
-		own := make([]byte, 32)
-		_, _ = rand.Read(own) // it never fails
-		secrets = [][]byte{own}
+func (t *tickets) init(now time.Time) {
+	own := make([]byte, 32)
+	_, _ = rand.Read(own) // it never fails
+	t.secrets, t.sealer = [][]byte{own}, &tls.Config{}
+	t.rotate(now)
+}
+
+// change derives from other secrets; none: from those before.
+func (t *tickets) change(secrets [][]byte, now time.Time) {
+	t.mu.Lock()
+	if len(secrets) > 0 {
+		t.secrets = secrets
 	}
-	t.secrets, t.sealer = secrets, &tls.Config{}
+	t.mu.Unlock()
 	t.rotate(now)
 }
 
 // rotate puts the keys of the day in force.
-func (t *tickets) rotate(now time.Time) { t.sealer.SetSessionTicketKeys(t.keys(now)) }
+func (t *tickets) rotate(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sealer.SetSessionTicketKeys(t.keys(now))
+}
 
-// keys gives the first secret's key of today first: that one seals.
+// keys, with mu held, gives the first secret's key of today first: that one seals.
 func (t *tickets) keys(now time.Time) [][32]byte {
 	var out [][32]byte
 	for _, days := range []int{0, -1, 1} {

@@ -89,12 +89,16 @@ func (e *Engine) bind(d *Draft) (*Generation, *listen.Change, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	shields, err := e.shield(d.Config)
+	if err != nil {
+		return nil, nil, err
+	}
 	wants, owner := e.wants(d.Config)
 	change, err := e.sockets.Adopt(wants)
 	if err != nil {
 		return nil, nil, err
 	}
-	g := &Generation{Draft: d, secrets: secrets, digest: d.Config.Digest, at: time.Now()}
+	g := &Generation{Draft: d, secrets: secrets, digest: d.Config.Digest, at: time.Now(), shields: shields}
 	for i := range d.Config.Listeners {
 		g.listeners = append(g.listeners, boundListener{def: &d.Config.Listeners[i]})
 	}
@@ -102,7 +106,9 @@ func (e *Engine) bind(d *Draft) (*Generation, *listen.Change, error) {
 	for i, sock := range change.Sockets {
 		l := &g.listeners[owner[i]]
 		if l.def.Protocol == "sip" {
-			tr, err := e.hub.Open(e.transportConfig(d.Config, l.def, len(l.sockets)), sock)
+			c := e.transportConfig(d.Config, l.def, len(l.sockets))
+			c.TLS = shields.listeners[l.def.Name].config
+			tr, err := e.hub.Open(c, sock)
 			if err != nil {
 				change.Undo()
 				return nil, nil, fmt.Errorf("listener %q: %w", l.def.Name, err)
@@ -176,6 +182,7 @@ func serverPrefixes(cfg *config.Config) []netip.Prefix {
 func (e *Engine) swap(g *Generation, change *listen.Change, cut bool) {
 	old := e.current.Load()
 	now := time.Now()
+	e.certs.Use(g.shields.table, g.secrets.Tickets())
 	e.hub.Set(e.rates.settings(g.Config))
 	var listeners []*transport.Listener
 	for _, l := range g.listeners {
@@ -219,7 +226,7 @@ func (e *Engine) serve(g *Generation) {
 		for _, s := range l.sockets {
 			s.Serve(&listen.Service{
 				Handle: e.front.Handler(l.def.Name), ProxyFrom: l.def.ProxyProtocolFrom, Total: c.PerListener,
-				PerSource: c.PerSource, Exempt: serverPrefixes(g.Config),
+				PerSource: c.PerSource, Exempt: serverPrefixes(g.Config), TLS: g.shields.listeners[l.def.Name].config,
 			})
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/wyegate/wyegate/admin"
 	"github.com/wyegate/wyegate/config"
+	"github.com/wyegate/wyegate/internal/certs"
 	"github.com/wyegate/wyegate/internal/listen"
 	"github.com/wyegate/wyegate/internal/obs"
 	"github.com/wyegate/wyegate/internal/sip/transport"
@@ -51,6 +52,7 @@ type Engine struct {
 	gather   *prometheus.Registry
 	access   *obs.AccessLog // nil: off
 	events   *obs.Events
+	certs    *certs.Store
 	fixed    []setting
 	names    *hostNames
 	enum     *enum
@@ -84,6 +86,7 @@ type Generation struct {
 	HTTP      *httpproxy.Generation
 	secrets   *proxy.Secrets
 	listeners []boundListener
+	shields   *shields
 	digest    string
 	by        string
 	note      string
@@ -161,6 +164,7 @@ func (e *Engine) assemble(cfg *config.Config) error {
 	if n, err := listen.RaiseFileLimit(wantedFiles); err != nil {
 		e.log.Warn("file descriptor limit", slog.Uint64("limit", n), slog.Any(obs.KeyErr, err))
 	}
+	e.certs = e.newCerts()
 	e.sockets = listen.New(e.log)
 	e.names = newHostNames(e.log, e.readdress)
 	e.enum = newEnum(e.metrics, e.log)
@@ -236,6 +240,7 @@ func (e *Engine) Run(ctx, stop context.Context) error {
 	serve("enum", e.enum.Run)
 	serve("names", e.names.Run)
 	serve("watch", e.watch)
+	serve("certificates", e.certs.Run)
 	serve("tick", e.tick)
 	logged := make(chan struct{})
 	last, endLog := context.WithCancel(context.Background())

@@ -16,6 +16,7 @@ func (e *Engine) scrape() obs.State {
 	v := e.opts.Version
 	s := obs.State{
 		Version: v.Version, Revision: v.Revision, GoVersion: runtime.Version(), Generation: g.Number, Unconfirmed: !g.confirmed,
+		Certificates:  e.certificates(),
 		OverloadDelay: map[string]time.Duration{"sip": e.hub.Wait()},
 	}
 	e.reloads.mu.Lock()
@@ -59,6 +60,9 @@ func (l *boundListener) state() obs.ListenerState {
 	for _, sock := range l.sockets {
 		s.Connections += sock.Connections()
 		s.Accepted += sock.Stats.Accepted.Load()
+		for i := range s.Handshakes {
+			s.Handshakes[i] += sock.Stats.Handshakes[i].Load()
+		}
 		s.Shed[shedConnections] += sock.Stats.Refused.Load()
 	}
 	for _, tr := range l.sip {

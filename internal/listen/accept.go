@@ -95,6 +95,14 @@ func (s *Socket) proxied(ctx context.Context, v *Service, c *net.TCPConn) {
 func (s *Socket) run(ctx context.Context, v *Service, c net.Conn, source netip.Addr) {
 	defer s.caps.Release(source)
 	defer func() { _ = c.Close() }()
+	if v.TLS != nil {
+		secure := s.handshake(ctx, v.TLS, c)
+		if secure == nil {
+			return
+		}
+		defer func() { _ = secure.Close() }() // it says goodbye before the socket is closed
+		c = secure
+	}
 	v.Handle(ctx, c)
 }
 

@@ -2,6 +2,7 @@ package listen
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -20,6 +21,7 @@ type Socket struct {
 	service atomic.Pointer[Service]
 	caps    *limit.Caps
 	headers atomic.Int32 // connections whose PROXY header is being read
+	shaking atomic.Int32 // connections in their handshake
 }
 
 // Stats counts what happened on a stream socket.
@@ -28,6 +30,8 @@ type Stats struct {
 	Refused   atomic.Uint64 // closed at once: over a cap, or nobody serves the socket
 	BadHeader atomic.Uint64 // closed for want of a good PROXY header, or a peer that may not send one
 	Failed    atomic.Uint64 // accept calls that failed, for want of descriptors or memory
+
+	Handshakes [NumHandshakes]atomic.Uint64 // TLS handshakes by how they ended
 }
 
 // Handler has a connection until it returns. It must return soon after the context has ended.
@@ -41,6 +45,7 @@ type Service struct {
 	Total     int            // most connections at once; 0: no bound
 	PerSource int            // the same from one source, the carried one where there is one; 0: no bound
 	Exempt    []netip.Prefix // sources without a bound of their own
+	TLS       *tls.Config    // not nil: a handshake comes first, and Handle gets the *tls.Conn
 }
 
 // Serve sets what happens with connections accepted from now on. Nil: they are closed at once.

@@ -65,6 +65,11 @@ func (m *Metrics) count(st *State) {
 				m.add(l.Listener, sipParseErrors, n, l.Listener, ParseReasons[i])
 			}
 		}
+		for i, n := range l.Handshakes {
+			if n > 0 {
+				m.add(l.Listener, tlsHandshakes, n, l.Listener, HandshakeResults[i])
+			}
+		}
 		for i, n := range l.Shed {
 			m.add(l.Listener, overloadRejections, n, l.Protocol, OverloadCauses[i])
 		}
@@ -108,6 +113,9 @@ func (s shower) process(st *State) {
 	s.put(configReloadTime, seconds(st.LastReloadAt))
 	s.put(configGeneration, float64(st.Generation))
 	s.put(configUnconfirmed, bit(st.Unconfirmed))
+	for name, end := range st.Certificates {
+		s.put(tlsNotAfter, seconds(end), name)
+	}
 	for service, n := range st.EnumWaiting {
 		s.put(enumWaiting, float64(n), service)
 	}

@@ -74,6 +74,8 @@ const (
 	poolKeysMoved
 	siteServing
 	siteSwitches
+	tlsNotAfter
+	tlsHandshakes
 	overloadRejections
 	overloadDelay
 	logDropped
@@ -142,6 +144,9 @@ var families = [numFamilies]Family{
 	poolKeysMoved: {Name: "wyegate_pool_keys_moved_total", Kind: Counter, Labels: words("pool"), Help: "Live keys that changed servers."},
 	siteServing:   {Name: "wyegate_site_serving", Kind: Gauge, Labels: words("site"), Help: "Whether the site carries traffic.", atScrape: true},
 	siteSwitches:  {Name: "wyegate_site_switches_total", Kind: Counter, Labels: words("site cause"), Help: "Times traffic moved to the site."},
+
+	tlsNotAfter:   {Name: "wyegate_tls_certificate_not_after_timestamp_seconds", Kind: Gauge, Labels: words("certificate"), Help: "When the certificate in force ends.", atScrape: true},
+	tlsHandshakes: {Name: "wyegate_tls_handshakes_total", Kind: Counter, Labels: words("listener result"), Help: "TLS handshakes by how they ended."},
 
 	overloadRejections: {Name: "wyegate_overload_rejections_total", Kind: Counter, Labels: words("protocol cause"), Help: "Requests shed."},
 	overloadDelay:      {Name: "wyegate_overload_delay_seconds", Kind: Gauge, Labels: words("protocol"), Help: "Wait of a message from socket to worker.", atScrape: true},

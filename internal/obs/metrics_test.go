@@ -47,8 +47,9 @@ func everything(m *Metrics) State {
 			Health: map[string]string{"sip": "up", "http": "ejected"}, Dialogs: 7, Websockets: map[string]int{"http": 3},
 			Drain: &DrainState{Dialogs: 7, Sessions: 2, Websockets: 3, Deadline: time.Unix(1_700_007_200, 0)},
 		}},
-		Listeners: []ListenerState{{Listener: "sip-udp", Protocol: "sip", Transport: "udp"}},
-		Pools:     []PoolState{{"appservers", true, 0.25}}, Sites: []SiteState{{"ams", true}},
+		Listeners:    []ListenerState{{Listener: "sip-udp", Protocol: "sip", Transport: "udp", Handshakes: [4]uint64{1}}},
+		Certificates: map[string]time.Time{"public": time.Unix(1, 0)},
+		Pools:        []PoolState{{"appservers", true, 0.25}}, Sites: []SiteState{{"ams", true}},
 		EnumWaiting: map[string]int{"voice": 4}, OverloadDelay: map[string]time.Duration{"sip": 20 * time.Millisecond},
 	}
 }
@@ -392,6 +393,7 @@ func TestWordsAreDocumented(t *testing.T) {
 		"methods": SIPMethods[:], "classes": CodeClasses[:], "protocols": Protocols[:], "sources": KeySources[:], "reloads": ReloadResults[:],
 		"parse": ParseReasons[:], "refused": RefusedReasons[:], "tokens": TokenReasons[:], "limits": RuleLimitWords[:], "enum": EnumResults[:],
 		"admin": AdminStates[:], "health": HealthStates[:], "checks": CheckResults[:], "ejections": EjectionCauses[:], "sites": SiteCauses[:], "overload": OverloadCauses[:],
+		"handshakes": HandshakeResults[:],
 	} {
 		if !slices.Contains(lists, strings.Join(l, " ")) {
 			t.Errorf("%s: no row of docs/metrics.md has the words %v", name, l)

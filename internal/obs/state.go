@@ -15,6 +15,7 @@ type State struct {
 	Servers       []ServerState
 	Pools         []PoolState
 	Sites         []SiteState
+	Certificates  map[string]time.Time     // by name: when it ends
 	EnumWaiting   map[string]int           // by service
 	OverloadDelay map[string]time.Duration // by protocol: sip, http
 }
@@ -27,6 +28,7 @@ type ListenerState struct {
 	Accepted                      uint64
 	ParseErrors                   [NumParseReasons]uint64 // beside what was counted on the children
 	Shed                          [len(OverloadCauses)]uint64
+	Handshakes                    [len(HandshakeResults)]uint64
 }
 
 // ServerState is one server of one pool.

@@ -35,6 +35,8 @@ var (
 	SiteCauses = [...]string{"no_server", "revert", "forced"}
 	// OverloadCauses are the values of the label cause of wyegate_overload_rejections_total.
 	OverloadCauses = [...]string{"delay", "source_rate", "connections", "queue", "memory"}
+	// HandshakeResults are the values of the label result of wyegate_tls_handshakes_total, by listen.HandshakeResult.
+	HandshakeResults = [...]string{"ok", "failed", "timeout", "shed"}
 	// ParseReasons are the values of the label reason of wyegate_sip_parse_errors_total, by ParseReason.
 	ParseReasons = [NumParseReasons]string{"malformed", "invalid", "foreign_via", "framing"}
 	// RefusedReasons are the values of the label reason of wyegate_http_refused_total, by RefusedReason.

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/netip"
@@ -24,6 +25,7 @@ type ListenerConfig struct {
 	Exempt    []netip.Prefix // streams: sources without a bound of their own
 	MaxAge    time.Duration  // streams: age at which a quiet connection is closed; 0: never
 	AgeJitter float64        // streams: each connection's age differs by up to this fraction of MaxAge
+	TLS       *tls.Config    // TLS and WSS: the settings of handshakes
 }
 
 // ErrProxyUDP says that a UDP listener asks for PROXY headers, which this transport reads on streams only.
@@ -31,7 +33,7 @@ var ErrProxyUDP = errors.New("transport: no proxy protocol on udp listeners")
 
 func (a ListenerConfig) equal(b ListenerConfig) bool {
 	return a.Name == b.Name && a.Kind == b.Kind && a.Total == b.Total && a.PerSource == b.PerSource &&
-		a.MaxAge == b.MaxAge && a.AgeJitter == b.AgeJitter &&
+		a.MaxAge == b.MaxAge && a.AgeJitter == b.AgeJitter && a.TLS == b.TLS &&
 		slices.Equal(a.ProxyFrom, b.ProxyFrom) && slices.Equal(a.Exempt, b.Exempt)
 }
 
@@ -126,6 +128,7 @@ func (h *Hub) begin(l *Listener) {
 		ep.socket.Serve(&listen.Service{
 			Handle: func(ctx context.Context, conn net.Conn) { h.Serve(ctx, l, conn) }, ProxyFrom: c.ProxyFrom,
 			Total: c.Total, PerSource: c.PerSource, Exempt: c.Exempt,
+			TLS: c.TLS,
 		})
 		return
 	}

@@ -238,7 +238,18 @@ func inner(c net.Conn) net.Conn {
 	return c
 }
 
-func peerOf(c net.Conn) netip.AddrPort { return addrOf(inner(c).RemoteAddr()) }
+// socketOf is the socket below everything that wraps a connection: PROXY header, TLS, WebSocket.
+func socketOf(c net.Conn) net.Conn {
+	for {
+		below, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return c
+		}
+		c = below.NetConn()
+	}
+}
+
+func peerOf(c net.Conn) netip.AddrPort { return addrOf(socketOf(c).RemoteAddr()) }
 
 // addrOf is the address of a TCP peer, v4-mapped folded; the zero one for connections that are no sockets.
 func addrOf(a net.Addr) netip.AddrPort {
@@ -254,7 +265,7 @@ func addrOf(a net.Addr) netip.AddrPort {
 const userTimeout = 5 * time.Second
 
 func setUserTimeout(c net.Conn) {
-	tcp, ok := inner(c).(*net.TCPConn)
+	tcp, ok := socketOf(c).(*net.TCPConn)
 	if !ok {
 		return
 	}

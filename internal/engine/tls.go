@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/wyegate/wyegate/config"
+	"github.com/wyegate/wyegate/internal/certs"
+	"github.com/wyegate/wyegate/internal/obs"
+)
+
+// newCerts makes the store of certificates. What it says comes on its own goroutine.
+func (e *Engine) newCerts() *certs.Store {
+	return certs.New(certs.Config{
+		Check: func(certPEM, keyPEM []byte, now time.Time) error {
+			_, err := config.CheckPair(certPEM, keyPEM, now)
+			return err
+		},
+		Refused: func(name string, err error) {
+			e.log.Warn("certificate refused; the one before stays", slog.String("certificate", name), slog.Any(obs.KeyErr, err))
+			e.events.Raise("certificate_refused", name, obs.Major, map[string]any{"certificate": name, "error": err.Error()})
+		},
+		Taken: func(name string, notAfter time.Time) {
+			e.log.Info("certificate in force", slog.String("certificate", name), slog.Time("not_after", notAfter))
+			e.events.Clear("certificate_refused", name)
+		},
+		Failed: func(folder string, err error) {
+			e.log.Warn("certificates are not watched", slog.String(obs.KeyFile, folder), slog.Any(obs.KeyErr, err))
+		},
+	})
+}
+
+// shields are the TLS settings of one generation.
+type shields struct {
+	table     *certs.Table
+	listeners map[string]shield // by name
+}
+
+// shield is the settings of one listener with what they were made from. A reload that changes nothing of it keeps the
+// settings, and with them the transport's Listener.
+type shield struct {
+	made   string
+	config *tls.Config
+}
+
+// alpn are the protocols that a listener offers (sip-http.md 13.3).
+var alpn = map[string][]string{"sip tls": {"sip/2"}, "http tls": {"http/1.1"}}
+
+// shield reads certificates and trust files. Nothing is in force before swap.
+func (e *Engine) shield(cfg *config.Config) (*shields, error) {
+	out := &shields{listeners: map[string]shield{}}
+	var sources []certs.Source
+	for _, c := range cfg.Certificates {
+		sources = append(sources, certs.Source{Name: c.Name, CertFile: c.CertFile.Abs, KeyFile: c.KeyFile.Abs, Watch: c.Watch})
+	}
+	var err error
+	if out.table, err = e.certs.Load(sources); err != nil {
+		return nil, err
+	}
+	var old map[string]shield
+	if g := e.current.Load(); g != nil {
+		old = g.shields.listeners
+	}
+	for i := range cfg.Listeners {
+		l := &cfg.Listeners[i]
+		if !l.Secure() || !onNode(l, e.name) {
+			continue
+		}
+		s, err := e.listenerShield(l, old[l.Name])
+		if err != nil {
+			return nil, fmt.Errorf("listener %q: %w", l.Name, err)
+		}
+		out.listeners[l.Name] = s
+	}
+	return out, nil
+}
+
+func (e *Engine) listenerShield(l *config.Listener, old shield) (shield, error) {
+	p := certs.Policy{Certificate: l.Certificate, StrictSNI: l.StrictSNI, Protocols: alpn[l.Protocol+" "+l.Transport]}
+	switch l.ClientCertificate {
+	case "optional":
+		p.Clients = certs.ClientsOptional
+	case "required":
+		p.Clients = certs.ClientsRequired
+	}
+	if p.Clients != certs.ClientsOff {
+		var err error
+		if p.Trust, err = certs.ReadTrust(l.ClientCAFile.Abs); err != nil {
+			return shield{}, err
+		}
+	}
+	made := fmt.Sprintf("%q %v %q %d %s", p.Certificate, p.StrictSNI, p.Protocols, p.Clients, p.Trust.ID())
+	if old.made == made {
+		return old, nil
+	}
+	return shield{made, e.certs.Server(p)}, nil
+}
+
+// certificates gives the end of each certificate in force.
+func (e *Engine) certificates() map[string]time.Time {
+	out := map[string]time.Time{}
+	for _, s := range e.certs.Statuses() {
+		out[s.Name] = s.NotAfter
+	}
+	return out
+}
