@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/wyegate/wyegate/internal/sip"
 )
@@ -83,7 +84,7 @@ func (ua *UA) contactLine(p *Path) string {
 	if p.Transport == "UDP" {
 		return fmt.Sprintf("Contact: <sip:%s@%s>", ua.Name, ua.Addr)
 	}
-	return fmt.Sprintf("Contact: <sip:%s@%s;transport=tcp>", ua.Name, ua.Addr)
+	return fmt.Sprintf("Contact: <sip:%s@%s;transport=%s>", ua.Name, ua.Addr, strings.ToLower(p.Transport))
 }
 
 // Accept answers an INVITE with 200 and makes the callee's side of the dialog.
@@ -174,8 +175,11 @@ func (d *Dialog) RouteAddr() (addr netip.AddrPort, transport string) {
 		return addr, ""
 	}
 	transport = "UDP"
-	if v, ok := u.Param("transport"); ok && sip.EqualFold(v, "tcp") {
-		transport = "TCP"
+	if v, ok := u.Param("transport"); ok {
+		transport = strings.ToUpper(string(v))
+	}
+	if u.Secure() && transport == "UDP" {
+		transport = "TLS"
 	}
 	return netip.AddrPortFrom(host, port), transport
 }

@@ -3,6 +3,7 @@ package lbtest
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -27,6 +28,7 @@ type UA struct {
 
 	udp     *net.UDPConn
 	tcp     *net.TCPListener
+	tls     net.Listener // nil until ListenTLS
 	running sync.WaitGroup
 	seq     atomic.Uint64
 
@@ -54,7 +56,7 @@ func NewUA(name string, h Handler) (*UA, error) {
 		_ = udp.SetReadBuffer(4 << 20)
 		ua := &UA{Name: name, Addr: addr, Handler: h, udp: udp, tcp: tcp, waiting: map[string]chan *Message{}, conns: map[net.Conn]struct{}{}, dialogs: map[string]*Dialog{}}
 		ua.running.Go(ua.readUDP)
-		ua.running.Go(ua.accept)
+		ua.running.Go(func() { ua.accept(tcp) })
 		return ua, nil
 	}
 	return nil, errors.New("lbtest: no port free for both transports")
@@ -70,6 +72,9 @@ func (ua *UA) Close() {
 	ua.mu.Unlock()
 	ua.udp.Close()
 	ua.tcp.Close()
+	if ua.tls != nil {
+		ua.tls.Close()
+	}
 	ua.running.Wait()
 }
 
@@ -110,9 +115,20 @@ func (ua *UA) readUDP() {
 	}
 }
 
-func (ua *UA) accept() {
+// ListenTLS serves TLS as well, on a port of its own.
+func (ua *UA) ListenTLS(c *tls.Config) (netip.AddrPort, error) {
+	l, err := tls.Listen("tcp4", "127.0.0.1:0", c)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	ua.tls = l
+	ua.running.Go(func() { ua.accept(l) })
+	return l.Addr().(*net.TCPAddr).AddrPort(), nil
+}
+
+func (ua *UA) accept(l net.Listener) {
 	for {
-		c, err := ua.tcp.Accept()
+		c, err := l.Accept()
 		if err != nil {
 			return
 		}
@@ -209,7 +225,7 @@ func (ua *UA) Branch() string {
 
 // Path is a way to a peer: a transport and an address.
 type Path struct {
-	Transport string // "UDP" or "TCP"
+	Transport string // "UDP", "TCP" or "TLS"
 	To        netip.AddrPort
 	conn      net.Conn
 }
@@ -229,6 +245,18 @@ func (ua *UA) Dial(transport string, to netip.AddrPort) (*Path, error) {
 		return nil, net.ErrClosed
 	}
 	return p, nil
+}
+
+// DialTLS opens a way over TLS.
+func (ua *UA) DialTLS(c *tls.Config, to netip.AddrPort) (*Path, error) {
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: 2 * time.Second}, "tcp", to.String(), c)
+	if err != nil {
+		return nil, err
+	}
+	if !ua.track(conn) {
+		return nil, net.ErrClosed
+	}
+	return &Path{Transport: "TLS", To: to, conn: conn}, nil
 }
 
 // Close closes the connection of the path.

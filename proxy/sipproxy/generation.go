@@ -218,7 +218,9 @@ func (l *listener) advertise(bound netip.AddrPort, local []netip.Addr) error {
 	}
 	l.sent = fmt.Sprintf("%s:%d", l.host, l.port)
 	l.uri = "sip:" + l.sent
-	if k := l.Listener.Kind; k != transport.UDP {
+	if k := l.Listener.Kind; k == transport.TLS && !l.TLSURI {
+		l.uri = "sips:" + l.sent // SX-11
+	} else if k != transport.UDP {
 		word := strings.ToLower(k.String())
 		if k == transport.WSS {
 			word = "ws" // RFC 7118 section 5: both write ws

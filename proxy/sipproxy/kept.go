@@ -66,9 +66,20 @@ func (w *worker) forget(slot uint32) {
 	}
 	w.release(q)
 	w.arena.give(q.aux)
+	if q.over {
+		w.mem.over--
+	}
 	w.open.give(e.open)
 	e.open = 0
 	w.mem.open--
+}
+
+// over notes that a pending has had its final response and is kept for repetitions alone: nobody waits for it.
+func (w *worker) over(q *pending) {
+	if !q.over {
+		q.over = true
+		w.mem.over++
+	}
 }
 
 // expired is the end of an entry: a transaction without a final response ends by its timer.

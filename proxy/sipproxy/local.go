@@ -65,7 +65,9 @@ func (w *worker) settle(r *request, slot uint32, d *decision) {
 	w.countClass(q, d.status/100)
 	w.close(q, d.status, d.disp[0], d.disp[1])
 	q.resend, q.trying, q.giveUp = noTime, noTime, noTime
-	if len(q.left) == 0 || q.req == nil {
+	if len(q.left) > 0 && q.req != nil {
+		w.over(q)
+	} else {
 		w.forget(slot)
 	}
 }

@@ -90,6 +90,7 @@ type memory struct {
 	max    int
 	full   uint64 // transactions that were not remembered
 	open   int    // entries with a pending
+	over   int    // of these: such that have had their final response
 
 	byKey    index
 	bySecond index

@@ -43,6 +43,7 @@ type pending struct {
 	passed      bool // it passed us before: no retries (SH-3)
 	larger      bool // went by TCP for its size (SX-9)
 	acked       bool
+	over        bool // it has had its final response
 	silent      bool // counted as a passive failure already
 
 	resend   time.Time // next copy; zero: none

@@ -340,7 +340,9 @@ func (w *worker) finished(p *reply, slot uint32, e *entry, q *pending) {
 	if len(q.left) == 0 {
 		w.release(q)
 	}
-	if !w.stays(p, e, q) {
+	if w.stays(p, e, q) {
+		w.over(q)
+	} else {
 		w.forget(slot)
 	}
 }

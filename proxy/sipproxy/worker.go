@@ -98,7 +98,7 @@ func (w *worker) batch(msgs []transport.Inbound, events []transport.Event) {
 	}
 	w.timers()
 	w.port.Out.Flush()
-	w.openNow.Store(int64(w.mem.open))
+	w.openNow.Store(int64(w.mem.open - w.mem.over))
 	w.notKept.Store(w.arena.refused)
 	w.notKnown.Store(w.mem.full + w.notHeld)
 }
