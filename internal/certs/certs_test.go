@@ -1,8 +1,10 @@
 package certs
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -418,5 +420,38 @@ func TestPeersAndCoverage(t *testing.T) {
 		if got := b.Covers("main", c.asked, c.host); got != c.want {
 			t.Errorf("asked %q, host %q: %v", c.asked, c.host, got)
 		}
+	}
+}
+
+// sip-http.md 13.4, RFC 5922 section 7.
+func TestIdentities(t *testing.T) {
+	ca := lbtest.NewCA(t)
+	for _, c := range []struct {
+		leaf lbtest.Leaf
+		peer Peer
+		ok   bool
+	}{
+		{lbtest.Leaf{Names: []string{"*.example.net"}}, Peer{Name: "as1.example.net"}, true},
+		{lbtest.Leaf{Names: []string{"*.example.net"}}, Peer{Name: "as1.example.net", Domain: true}, false},
+		{lbtest.Leaf{Names: []string{"AS1.example.net"}}, Peer{Name: "as1.Example.net", Domain: true}, true},
+		{lbtest.Leaf{Names: []string{"as1.example.net"}, URIs: []string{"sip:example.net"}}, Peer{Name: "example.net", Domain: true}, true},
+		{lbtest.Leaf{Names: []string{"as1.example.net"}, URIs: []string{"sip:example.net"}}, Peer{Name: "as1.example.net"}, false},
+		{lbtest.Leaf{URIs: []string{"sip:user@example.net"}}, Peer{Name: "example.net", Domain: true}, false},
+		{lbtest.Leaf{Names: []string{"127.0.0.1"}}, Peer{Name: "127.0.0.1"}, true},
+		{lbtest.Leaf{Names: []string{"127.0.0.1"}}, Peer{Name: "127.0.0.2", Domain: true}, false},
+		{lbtest.Leaf{Names: []string{"::1"}}, Peer{Name: "[::1]"}, true},
+		{lbtest.Leaf{Names: []string{"a.example.net"}, For: -time.Hour}, Peer{Name: "a.example.net"}, false},
+	} {
+		pair := ca.Pair(c.leaf)
+		chain, err := x509.ParseCertificates(bytes.Join(pair.Certificate, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := verify(chain, ca.Trust(), c.peer); (err == nil) != c.ok {
+			t.Errorf("%+v for %+v: %v", c.leaf, c.peer, err)
+		}
+	}
+	if err := verify(nil, ca.Trust(), Peer{}); err == nil {
+		t.Error("no certificate is taken")
 	}
 }

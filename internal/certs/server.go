@@ -5,8 +5,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"net/netip"
 	"os"
+	"slices"
+	"strings"
 )
 
 // Clients is what a listener asks of the certificates of clients.
@@ -99,9 +103,10 @@ func (s *Store) Server(p Policy) *tls.Config {
 	return c
 }
 
-// Peer is what the configuration says of a server that is reached over TLS.
+// Peer is what is known of a server that is reached over TLS.
 type Peer struct {
-	Name        string // that its certificate must have
+	Name        string // that its certificate must have: a DNS name, a SIP domain or an address
+	Domain      bool   // the name is a SIP domain out of a message: no wildcard stands for it (RFC 5922 section 7.2)
 	Certificate string // ours, shown when it asks; empty: none
 	Trust       *Trust // nil: the system's authorities
 	Protocols   []string
@@ -110,7 +115,7 @@ type Peer struct {
 // Client makes the settings of connections to a server. The certificate is the one in force when the server asks.
 func (s *Store) Client(p Peer) *tls.Config {
 	c := &tls.Config{
-		MinVersion: tls.VersionTLS12, ServerName: p.Name, NextProtos: p.Protocols,
+		MinVersion: tls.VersionTLS12, ServerName: strings.Trim(p.Name, "[]"), NextProtos: p.Protocols,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			if e := s.table.Load().named[p.Certificate]; e != nil {
 				return &e.pair, nil
@@ -118,8 +123,58 @@ func (s *Store) Client(p Peer) *tls.Config {
 			return &tls.Certificate{}, nil // an empty one: none is shown
 		},
 	}
+	var roots *x509.CertPool // nil: the system's
 	if p.Trust != nil {
-		c.RootCAs = p.Trust.pool
+		roots = p.Trust.pool
 	}
+	c.InsecureSkipVerify = true // crypto/tls knows no sip URIs: VerifyConnection checks chain and name
+	c.VerifyConnection = func(cs tls.ConnectionState) error { return verify(cs.PeerCertificates, roots, p) }
 	return c
+}
+
+// ErrIdentity says that a certificate is good, and another one's.
+var ErrIdentity = errors.New("certs: certificate is not of that name")
+
+// verify checks the chain, then the name. A sip URI in subjectAltName is the identity where there is one; DNS names
+// count where there is none (RFC 5922 section 7.1).
+func verify(chain []*x509.Certificate, roots *x509.CertPool, p Peer) error {
+	if len(chain) == 0 {
+		return ErrIdentity
+	}
+	between := x509.NewCertPool()
+	for _, c := range chain[1:] {
+		between.AddCert(c)
+	}
+	if _, err := chain[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between}); err != nil {
+		return err
+	}
+	domains := sipDomains(chain[0])
+	_, notAddr := netip.ParseAddr(strings.Trim(p.Name, "[]"))
+	switch {
+	case notAddr == nil && slices.Contains(domains, fold(p.Name)):
+		return nil
+	case notAddr != nil && len(domains) > 0:
+		if slices.Contains(domains, fold(p.Name)) {
+			return nil
+		}
+	case notAddr != nil && p.Domain:
+		if slices.ContainsFunc(chain[0].DNSNames, func(n string) bool { return fold(n) == fold(p.Name) }) {
+			return nil
+		}
+	default:
+		return chain[0].VerifyHostname(strings.Trim(p.Name, "[]"))
+	}
+	return fmt.Errorf("%w: %q", ErrIdentity, p.Name)
+}
+
+// sipDomains are the hosts of sip URIs in subjectAltName; one with a user part names no domain.
+func sipDomains(c *x509.Certificate) []string {
+	var out []string
+	for _, u := range c.URIs {
+		if strings.EqualFold(u.Scheme, "sip") && u.Opaque != "" && !strings.Contains(u.Opaque, "@") {
+			host, _, _ := strings.Cut(u.Opaque, ";")
+			out = append(out, fold(host))
+		}
+	}
+	return out
 }

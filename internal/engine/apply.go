@@ -12,7 +12,6 @@ import (
 	"github.com/wyegate/wyegate/internal/listen"
 	"github.com/wyegate/wyegate/internal/obs"
 	"github.com/wyegate/wyegate/internal/sip/transport"
-	"github.com/wyegate/wyegate/proxy"
 	"github.com/wyegate/wyegate/routing"
 )
 
@@ -118,16 +117,16 @@ func (e *Engine) bind(d *Draft) (*Generation, *listen.Change, error) {
 		}
 		l.sockets = append(l.sockets, sock)
 	}
-	if g.SIP, err = d.sipGeneration(e.wiring(secrets), sip); err != nil {
+	if g.SIP, err = d.sipGeneration(e.wiring(g), sip); err != nil {
 		change.Undo()
 		return nil, nil, err
 	}
-	g.HTTP = d.httpGeneration(e.wiring(secrets))
+	g.HTTP = d.httpGeneration(e.wiring(g))
 	return g, change, nil
 }
 
-func (e *Engine) wiring(s *proxy.Secrets) wiring {
-	return wiring{secrets: s, metrics: e.metrics, local: localAddrs(), numbers: e.enum}
+func (e *Engine) wiring(g *Generation) wiring {
+	return wiring{secrets: g.secrets, peers: g.shields.peers, metrics: e.metrics, local: localAddrs(), numbers: e.enum}
 }
 
 // wants lists the sockets of a configuration and the listener each is for.

@@ -169,7 +169,9 @@ func (e *Engine) assemble(cfg *config.Config) error {
 	e.names = newHostNames(e.log, e.readdress)
 	e.enum = newEnum(e.metrics, e.log)
 	e.rates = newRates()
-	e.hub = transport.New(transport.Config{Node: uint16(xxhash.Sum64String(e.name)), Settings: e.rates.settings(cfg)})
+	e.hub = transport.New(transport.Config{
+		Node: uint16(xxhash.Sum64String(e.name)), Settings: e.rates.settings(cfg), Secure: e.secure,
+	})
 	ports := make([]sipproxy.Port, e.hub.Workers())
 	for i := range ports {
 		ports[i] = sipproxy.Port{In: e.hub.Inbox(i), Out: e.hub.Out(i), Log: e.access.NewRing()}

@@ -119,7 +119,7 @@ func (e *Engine) readdress() {
 			listeners = append(listeners, sipListener{l.def, tr})
 		}
 	}
-	sip, err := g.sipGeneration(e.wiring(g.secrets), listeners)
+	sip, err := g.sipGeneration(e.wiring(g), listeners)
 	if err != nil {
 		e.log.Error("new addresses are not taken", slog.Any(obs.KeyErr, err))
 		return

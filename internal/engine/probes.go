@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"sync/atomic"
 	"time"
@@ -34,7 +35,7 @@ type probeSet struct {
 func newProbes(e *Engine) *probes {
 	p := &probes{e: e}
 	p.checks.Store(&probeSet{})
-	p.prober = health.New(health.Config{UDP: p, Parse: parseProbe, Result: p.result})
+	p.prober = health.New(health.Config{UDP: p, Parse: parseProbe, Dial: p.dial, Result: p.result})
 	return p
 }
 
@@ -181,6 +182,21 @@ func (p *probes) ready() error {
 		}
 	}
 	return nil
+}
+
+// dial opens a connection as traffic would.
+func (p *probes) dial(ctx context.Context, a routing.Address) (net.Conn, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "tcp", a.Addr.String())
+	if err != nil || a.Proto != routing.SIP || a.Transport != "tls" {
+		return c, err
+	}
+	t, err := p.e.secure(ctx, c, p.e.current.Load().peerOf(a))
+	if err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return t, nil
 }
 
 // last gives the last answer of a server's probe, for people.

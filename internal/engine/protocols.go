@@ -16,8 +16,9 @@ import (
 // wiring is what turns a Draft into what the proxies run on.
 type wiring struct {
 	secrets *proxy.Secrets
-	metrics *obs.Metrics // nil: nothing is counted
-	local   []netip.Addr // addresses of this host
+	metrics *obs.Metrics                 // nil: nothing is counted
+	local   []netip.Addr                 // addresses of this host
+	peers   map[string]map[string]string // by pool and server: what secure knows it by
 	numbers httpproxy.Numbers
 }
 
@@ -52,7 +53,7 @@ func (d *Draft) sipGeneration(w wiring, listeners []sipListener) (*sipproxy.Gene
 	for _, p := range d.pools {
 		g.Pools = append(g.Pools, sipproxy.PoolConfig{
 			Pool: p.Pool, Tries: p.def.Connect.Tries, NoRetryAfter: !p.def.Health.Passive.HonourRetryAfter,
-			Obs: w.serverCounters(p),
+			Obs: w.serverCounters(p), Peers: w.peers[p.def.Name],
 		})
 	}
 	for _, t := range d.targets {

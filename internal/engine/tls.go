@@ -1,14 +1,20 @@
 package engine
 
 import (
+	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/wyegate/wyegate/config"
 	"github.com/wyegate/wyegate/internal/certs"
 	"github.com/wyegate/wyegate/internal/obs"
+	"github.com/wyegate/wyegate/routing"
 )
 
 // newCerts makes the store of certificates. What it says comes on its own goroutine.
@@ -35,7 +41,9 @@ func (e *Engine) newCerts() *certs.Store {
 // shields are the TLS settings of one generation.
 type shields struct {
 	table     *certs.Table
-	listeners map[string]shield // by name
+	listeners map[string]shield            // by name
+	peers     map[string]map[string]string // by pool and server: what secure knows it by
+	clients   map[string]*tls.Config       // by that
 }
 
 // shield is the settings of one listener with what they were made from. A reload that changes nothing of it keeps the
@@ -50,7 +58,7 @@ var alpn = map[string][]string{"sip tls": {"sip/2"}, "http tls": {"http/1.1"}}
 
 // shield reads certificates and trust files. Nothing is in force before swap.
 func (e *Engine) shield(cfg *config.Config) (*shields, error) {
-	out := &shields{listeners: map[string]shield{}}
+	out := &shields{listeners: map[string]shield{}, peers: map[string]map[string]string{}, clients: map[string]*tls.Config{}}
 	var sources []certs.Source
 	for _, c := range cfg.Certificates {
 		sources = append(sources, certs.Source{Name: c.Name, CertFile: c.CertFile.Abs, KeyFile: c.KeyFile.Abs, Watch: c.Watch})
@@ -74,7 +82,76 @@ func (e *Engine) shield(cfg *config.Config) (*shields, error) {
 		}
 		out.listeners[l.Name] = s
 	}
+	for i := range cfg.Pools {
+		if err := e.peers(out, &cfg.Pools[i]); err != nil {
+			return nil, err
+		}
+	}
 	return out, nil
+}
+
+// peers makes the settings of connections to the servers of a pool. What they are known by says everything that a
+// connection was checked against, and so tells connections apart that carry the same messages but not the same trust
+// (SX-8).
+func (e *Engine) peers(out *shields, p *config.Pool) error {
+	out.peers[p.Name] = map[string]string{}
+	for _, s := range p.Servers {
+		if s.SIPTransport != "tls" {
+			continue
+		}
+		peer := certs.Peer{Name: s.SIP.Host, Protocols: alpn["sip tls"]}
+		if s.SIP.Addr.IsValid() {
+			peer.Name = s.SIP.Addr.String()
+		}
+		if t := s.TLS; t != nil {
+			if t.ServerName != "" {
+				peer.Name = t.ServerName
+			}
+			peer.Certificate = t.Certificate
+			if !t.CAFile.IsZero() {
+				var err error
+				if peer.Trust, err = certs.ReadTrust(t.CAFile.Abs); err != nil {
+					return fmt.Errorf("server %q: %w", s.Name, err)
+				}
+			}
+		}
+		key := fmt.Sprintf("%s %q %s", peer.Name, peer.Certificate, peer.Trust.ID())
+		out.peers[p.Name][s.Name] = key
+		out.clients[key] = e.certs.Client(peer)
+	}
+	return nil
+}
+
+// peerOf gives what the server with an address is known by.
+func (g *Generation) peerOf(a routing.Address) string {
+	for name, p := range g.pools {
+		for i := range p.Table().Members {
+			if m := &p.Table().Members[i]; slices.Contains(m.Addresses, a) {
+				return g.shields.peers[name][m.Name]
+			}
+		}
+	}
+	return ""
+}
+
+// errNameless says that nothing tells whom a connection should be with: one that is opened again for a response, say.
+var errNameless = errors.New("engine: no name to check the peer against")
+
+// secure puts TLS on a connection to a server of the configuration, or, where peer is no such, to the SIP domain of
+// that name, which the authorities of the system vouch for (sip-http.md 13.4).
+func (e *Engine) secure(ctx context.Context, c net.Conn, peer string) (net.Conn, error) {
+	settings := e.current.Load().shields.clients[peer]
+	if settings == nil {
+		if peer == "" || strings.Contains(peer, " ") {
+			return nil, errNameless
+		}
+		settings = e.certs.Client(certs.Peer{Name: peer, Domain: true, Protocols: alpn["sip tls"]})
+	}
+	t := tls.Client(c, settings)
+	if err := t.HandshakeContext(ctx); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 func (e *Engine) listenerShield(l *config.Listener, old shield) (shield, error) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/wyegate/wyegate/internal/lbtest"
+	"github.com/wyegate/wyegate/internal/sip"
 )
 
 // tlsEdge is a node with TLS listeners for both protocols beside the plain ones.
@@ -255,4 +256,109 @@ func (e *edge) scraped() string {
 		e.t.Fatal(err)
 	}
 	return string(b)
+}
+
+// Servers over TLS: by name, under their own authority, with our certificate where they ask for one; one that cannot
+// show the name gets nothing (sip-http.md 13.4). Its own requests come down the connection that we opened.
+func TestServersOverTLS(t *testing.T) {
+	e, stop := start(t, 2)
+	stop()
+	ca := lbtest.NewCA(t)
+	ca.Files(e.dir, "public", lbtest.Leaf{Names: []string{"front.example.net"}})
+	lbtest.Replace(t, filepath.Join(e.dir, "ca.pem"), ca.Bundle())
+	good, err := e.servers[0].ListenTLS(&tls.Config{
+		Certificates: []tls.Certificate{ca.Pair(lbtest.Leaf{Names: []string{"as1.example.net"}})},
+		ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: ca.Trust(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong, err := e.servers[1].ListenTLS(&tls.Config{Certificates: []tls.Certificate{ca.Pair(lbtest.Leaf{Names: []string{"other.example.net"}})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(e.withTLS(), "    servers:\n", "    health: {active: {sip: {interval: 200ms}}}\n    servers:\n", 1)
+	for i, at := range []netip.AddrPort{good, wrong} {
+		text += fmt.Sprintf("      - {name: as%d, sip: %q, sip_transport: tls, http: %q, tls: {server_name: as%d.example.net, ca_file: ca.pem, certificate: public}}\n",
+			i+1, at, e.servers[i].Web, i+1)
+	}
+	e.write("wyegate.yaml", text)
+	e.run()
+	e.eventually("health", func() bool {
+		states := map[string]string{}
+		for _, s := range e.Servers() {
+			states[s.Server] = s.Health["sip"].State
+		}
+		return states["as1"] == "up" && states["as2"] == "down"
+	})
+	phone, err := lbtest.NewUA("phone", lbtest.Answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer phone.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	over, err := phone.DialTLS(secureClient(ca), e.at("sips"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := phone.Dial("UDP", e.at("sip-udp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 8 {
+		for _, c := range []struct {
+			path   *lbtest.Path
+			uri    string
+			status int
+		}{
+			{over, "sip:room-%d@front.example.net", 200}, {over, "sips:room-%d@front.example.net", 200},
+			{plain, "sip:room-%d@front.example.net", 200}, {plain, "sips:room-%d@front.example.net", 480}, // SX-11
+		} {
+			d, m, err := phone.Invite(ctx, c.path, lbtest.InviteOptions{RequestURI: fmt.Sprintf(c.uri, i)})
+			if err != nil || m.Status != c.status {
+				t.Fatalf("%s by %s: %v %v", c.uri, c.path.Transport, m, err)
+			}
+			if m.Status != 200 {
+				continue
+			}
+			if d.Peer != "as1" {
+				t.Errorf("call %d at %s", i, d.Peer)
+			}
+			if m, err := d.Bye(ctx); err != nil || m.Status != 200 {
+				t.Errorf("BYE: %v %v", m, err)
+			}
+		}
+	}
+	if n := e.servers[1].SeenCount(""); n != 0 {
+		t.Errorf("the server without the name saw %d requests", n)
+	}
+	for _, m := range e.servers[0].Seen() {
+		if via := string(m.Value(sip.Via)); !strings.HasPrefix(via, "SIP/2.0/TLS ") {
+			t.Fatalf("Via %q", via)
+		}
+	}
+}
+
+// SX-11: a sips request does not leave in plain text.
+func TestNoDowngrade(t *testing.T) {
+	e, ca := tlsEdge(t)
+	phone, err := lbtest.NewUA("phone", lbtest.Answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer phone.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	path, err := phone.DialTLS(secureClient(ca), e.at("sips"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, m, err := phone.Invite(ctx, path, lbtest.InviteOptions{RequestURI: "sips:room-1@front.example.net"})
+	if err != nil || m.Status != 480 {
+		t.Fatalf("%v %v", m, err)
+	}
+	if n := e.servers[0].SeenCount("INVITE") + e.servers[1].SeenCount("INVITE"); n != 0 {
+		t.Errorf("servers saw %d INVITE", n)
+	}
 }

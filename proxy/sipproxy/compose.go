@@ -83,9 +83,9 @@ func (w *worker) recordRoute(r *request, d *decision) {
 		}
 		tok := w.dialogToken(r, d)
 		w.token2 = w.codec.AppendToken(w.token2[:0], r.g.secrets, proxy.UseRecordRoute, &tok)
-		w.edits.AddRecordRoute(w.entry(d.out, d.t))
+		w.edits.AddRecordRoute(w.entry(d.out, d.t, r.uri.Secure()))
 		if d.out != r.l {
-			w.edits.AddRecordRoute(w.entry(r.l, d.t))
+			w.edits.AddRecordRoute(w.entry(r.l, d.t, r.uri.Secure()))
 		}
 	case register:
 		if r.inside != nil || !r.l.PathHeader || d.t == nil || !supportsPath(r.m) {
@@ -93,7 +93,7 @@ func (w *worker) recordRoute(r *request, d *decision) {
 		}
 		tok := w.flowPart(r, d)
 		w.token2 = w.codec.AppendToken(w.token2[:0], r.g.secrets, proxy.UsePath, &tok)
-		v := w.entry(r.l, d.t)
+		v := w.entry(r.l, d.t, r.uri.Secure())
 		if r.l.Outbound {
 			v = append(v[:len(v)-1], ";ob>"...)
 			w.value = v
@@ -102,10 +102,14 @@ func (w *worker) recordRoute(r *request, d *decision) {
 	}
 }
 
-// entry writes "<sip:host:port;transport=x;lr;wg=TOKEN>" of a listener.
-func (w *worker) entry(l *listener, t *target) []byte {
+// entry writes "<sip:host:port;transport=x;lr;wg=TOKEN>" of a listener; secure: in a request to a sips URI.
+func (w *worker) entry(l *listener, t *target, secure bool) []byte {
 	v := append(w.value[:0], '<')
-	v = append(v, l.uri...)
+	if secure && l.secure != "" {
+		v = append(v, l.secure...)
+	} else {
+		v = append(v, l.uri...)
+	}
 	v = append(v, t.param...)
 	v = append(v, w.token2...)
 	w.value = append(v, '>')

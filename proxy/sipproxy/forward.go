@@ -77,6 +77,15 @@ func (w *worker) plainSecure(r *request) bool {
 	return r.uri.Secure() || r.hasNext && r.next.Secure()
 }
 
+// downgrades is SX-11 towards the next hop: what came as sips goes over TLS, or within a protected network. A client's
+// own connection is as safe as it made it.
+func downgrades(r *request, d *decision) bool {
+	if d.verb == doFlow || !r.uri.Secure() && !(r.hasNext && r.next.Secure()) {
+		return false
+	}
+	return d.kind != transport.TLS && d.kind != transport.WSS && !(d.out != nil && d.out.Protected)
+}
+
 // handle finds what is known of the request and does what is decided.
 func (w *worker) handle(r *request) {
 	key := methodKey(r.d, r.text)
@@ -200,6 +209,13 @@ func (w *worker) carry(r *request, d *decision, key uint64, slot uint32) {
 		return
 	}
 	w.place(r, d)
+	if r.class != ack && slot == 0 && downgrades(r, d) {
+		d.lease.Done(routing.OutcomeClientFault)
+		no := refuse(480, "refused", 'P', 'K')
+		no.t = d.t
+		w.answer(r, &no)
+		return
+	}
 	if r.class == ack {
 		if t := r.l.obsOf(d.t); t != nil {
 			count(t.Requests[r.method])

@@ -57,6 +57,7 @@ type PoolConfig struct {
 	Tries        int                    // connect.tries: servers one request may be offered to; 0: 3
 	NoRetryAfter bool                   // honour_retry_after: false
 	Obs          map[string]*obs.Server // by name of the server
+	Peers        map[string]string      // by name of the server: what the transport's Securer knows it by, over TLS
 }
 
 // TargetConfig is one application with what its service says about SIP.
@@ -100,6 +101,7 @@ type listener struct {
 	port    uint16
 	sent    string // host:port
 	uri     string // "sip:host:port;transport=x"
+	secure  string // the entry of a request to a sips URI; empty where there is none
 	schemes []string
 	bad     *obs.SIPListener // never nil
 }
@@ -218,8 +220,11 @@ func (l *listener) advertise(bound netip.AddrPort, local []netip.Addr) error {
 	}
 	l.sent = fmt.Sprintf("%s:%d", l.host, l.port)
 	l.uri = "sip:" + l.sent
+	if l.Listener.Kind == transport.TLS {
+		l.secure = "sips:" + l.sent
+	}
 	if k := l.Listener.Kind; k == transport.TLS && !l.TLSURI {
-		l.uri = "sips:" + l.sent // SX-11
+		l.uri = l.secure // SX-11
 	} else if k != transport.UDP {
 		word := strings.ToLower(k.String())
 		if k == transport.WSS {
@@ -275,7 +280,11 @@ func (g *Generation) addPool(c PoolConfig) {
 		s := &server{state: m.Server, name: m.Name, tag: m.Tag, pool: p, obs: c.Obs[m.Name]}
 		for _, a := range m.Addresses {
 			if k, ok := kindOf(a.Transport); ok && a.Proto == routing.SIP {
-				s.addrs = append(s.addrs, serverAddr{k, fold(a.Addr), a.Host})
+				host := a.Host
+				if peer := c.Peers[m.Name]; peer != "" && k == transport.TLS {
+					host = peer
+				}
+				s.addrs = append(s.addrs, serverAddr{k, fold(a.Addr), host})
 				g.addAddress(s, k, fold(a.Addr), a.Host)
 			}
 		}

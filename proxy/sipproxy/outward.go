@@ -136,11 +136,14 @@ var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
 // uriKind is the transport that a URI asks for.
 func uriKind(u *sip.URI) transport.Kind {
 	word, _ := u.Param("transport")
-	if k, ok := viaKind(word); ok {
-		return k
-	}
-	if u.Secure() {
+	k, ok := viaKind(word)
+	switch {
+	case u.Secure() && k == transport.WS:
+		return transport.WSS
+	case u.Secure() && k != transport.WSS: // its transport is what TLS runs on (RFC 3261 section 26.2.2)
 		return transport.TLS
+	case ok:
+		return k
 	}
 	return transport.UDP
 }

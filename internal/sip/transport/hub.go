@@ -24,11 +24,16 @@ const maxWorkers = 64
 // verify, for kinds with TLS. It returns when the context ends.
 type Dialer func(ctx context.Context, k Kind, source netip.Addr, dst netip.AddrPort, serverName string) (net.Conn, error)
 
+// Securer puts TLS on a connection to a server that serverName stands for, and has checked who it is when it returns. It
+// returns when the context ends; on an error the connection is closed by the caller.
+type Securer func(ctx context.Context, c net.Conn, serverName string) (net.Conn, error)
+
 // Config of a Hub. It is read once; what a reload may change is in Settings.
 type Config struct {
-	Node     uint16 // the node's tag: low 16 bits of xxhash64 of its name; first two octets of every flow number
-	Workers  int    // 0: one per CPU that Go uses; 64 at most
-	Dial     Dialer // nil: TCP by package net
+	Node     uint16  // the node's tag: low 16 bits of xxhash64 of its name; first two octets of every flow number
+	Workers  int     // 0: one per CPU that Go uses; 64 at most
+	Dial     Dialer  // nil: TCP by package net
+	Secure   Securer // nil: what Dial gives for kinds with TLS is secure already
 	Timers   Timers
 	Settings Settings
 }
@@ -46,6 +51,7 @@ type Settings struct {
 // Hub owns what the SIP transports share: the workers' inboxes, endpoints, flows and connections to servers.
 type Hub struct {
 	cfg     Config
+	plain   bool // Dial is ours, and gives TCP
 	inboxes []*Inbox
 	outs    []*Out
 	flows   *flows
@@ -70,11 +76,12 @@ func New(cfg Config) *Hub {
 	}
 	cfg.Workers = min(cfg.Workers, maxWorkers)
 	cfg.Timers.setDefaults()
+	plain := false
 	if cfg.Dial == nil {
-		cfg.Dial = dialTCP
+		cfg.Dial, plain = dialTCP, true
 	}
 	h := &Hub{
-		cfg: cfg, flows: newFlows(cfg.Node), free: newBuffers(), recent: new(recent),
+		cfg: cfg, plain: plain, flows: newFlows(cfg.Node), free: newBuffers(), recent: new(recent),
 		endpoints: map[*listen.Socket]*endpoint{}, servers: map[serverKey]*serverConns{},
 	}
 	h.Set(cfg.Settings)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"sync/atomic"
+	"time"
 )
 
 // connsPerServer is how many connections there are to one server and transport; the Call-ID chooses.
@@ -30,7 +31,11 @@ type serverConns struct {
 // flow waits for it.
 func (h *Hub) connect(key serverKey, slot uint32) (*flow, *serverConns, error) {
 	switch key.kind {
-	case TCP, TLS:
+	case TCP:
+	case TLS:
+		if h.cfg.Secure == nil && h.plain {
+			return nil, nil, ErrKind
+		}
 	default:
 		return nil, nil, ErrKind
 	}
@@ -97,6 +102,9 @@ func (f *flow) dial(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, s.ConnectTime)
 	conn, err := f.hub.cfg.Dial(within, f.kind, source, f.remote, f.key.name)
 	cancel()
+	if err == nil && f.kind == TLS && f.hub.cfg.Secure != nil {
+		conn, err = f.secure(ctx, conn)
+	}
 	if err != nil {
 		f.close(err)
 		return
@@ -116,9 +124,23 @@ func (f *flow) dial(ctx context.Context) {
 	f.run()
 }
 
-// dialTCP is the Dialer of package net.
+// secureTime is for the handshake with a server (sip-http.md section 19).
+const secureTime = 3 * time.Second
+
+func (f *flow) secure(ctx context.Context, plain net.Conn) (net.Conn, error) {
+	within, cancel := context.WithTimeout(ctx, secureTime)
+	defer cancel()
+	c, err := f.hub.cfg.Secure(within, plain, f.key.name)
+	if err != nil {
+		_ = plain.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// dialTCP is the Dialer of package net, for TLS as well where somebody secures what it gives.
 func dialTCP(ctx context.Context, k Kind, source netip.Addr, dst netip.AddrPort, _ string) (net.Conn, error) {
-	if k != TCP {
+	if k != TCP && k != TLS {
 		return nil, ErrKind
 	}
 	var d net.Dialer
