@@ -126,7 +126,7 @@ func (e *Engine) bind(d *Draft) (*Generation, *listen.Change, error) {
 }
 
 func (e *Engine) wiring(g *Generation) wiring {
-	return wiring{secrets: g.secrets, peers: g.shields.peers, metrics: e.metrics, local: localAddrs(), numbers: e.enum}
+	return wiring{secrets: g.secrets, peers: g.shields.peers, metrics: e.metrics, local: localAddrs(), numbers: e.enum, covers: e.certs.Covers}
 }
 
 // wants lists the sockets of a configuration and the listener each is for.

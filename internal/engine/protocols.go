@@ -20,6 +20,7 @@ type wiring struct {
 	local   []netip.Addr                 // addresses of this host
 	peers   map[string]map[string]string // by pool and server: what secure knows it by
 	numbers httpproxy.Numbers
+	covers  func(certificate, asked, host string) bool // nil: every host belongs everywhere
 }
 
 // sipKind reads the transport of a listener or server.
@@ -126,6 +127,9 @@ func (d *Draft) httpListener(w wiring, def *config.Listener) *httpproxy.Listener
 	if w.metrics != nil {
 		l.Obs = w.metrics.HTTPListener(def.Name)
 		l.None = w.metrics.HTTPTarget(def.Name, "", "")
+	}
+	if w.covers != nil && l.TLS {
+		l.Covers = func(asked, host string) bool { return w.covers(def.Certificate, asked, host) }
 	}
 	for i, t := range d.targets {
 		if !def.Offers(t.Service) || !takes(t.app, "http") {

@@ -362,3 +362,47 @@ func TestNoDowngrade(t *testing.T) {
 		t.Errorf("servers saw %d INVITE", n)
 	}
 }
+
+// sip-http.md 13.2: two certificates on one listener; a Host of the other one is misdirected. Strict: an unknown name
+// is refused.
+func TestNamesOfOneListener(t *testing.T) {
+	e, ca := tlsEdge(t)
+	ca.Files(e.dir, "second", lbtest.Leaf{Names: []string{"*.example.org"}})
+	e.write("wyegate.yaml", strings.NewReplacer(
+		"certificates: [", "certificates: [{name: second, cert_file: second.pem, key_file: second.key}, ",
+		"certificate: public}", "certificate: public, strict_sni: true}").Replace(e.withTLS(0, 1)))
+	if err := e.Reload("test"); err != nil {
+		t.Fatal(err)
+	}
+	get := func(sni, host string) (int, error) {
+		client := &http.Client{Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{ServerName: sni, RootCAs: ca.Trust()}, DisableKeepAlives: true,
+		}}
+		q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("https://%s/?conf=a", e.at("https")), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Host = host
+		r, err := client.Do(q)
+		if err != nil {
+			return 0, err
+		}
+		r.Body.Close()
+		return r.StatusCode, nil
+	}
+	for _, c := range []struct {
+		sni, host string
+		want      int
+	}{
+		{"front.example.net", "front.example.net", 200}, {"a.example.org", "b.example.org:443", 200}, {"a.example.org", "A.example.org", 200},
+		{"front.example.net", "a.example.org", 421}, {"a.example.org", "front.example.net", 421},
+		{"front.example.net", "elsewhere.example.com", 200}, // the listener's own certificate serves what no other covers
+	} {
+		if got, err := get(c.sni, c.host); err != nil || got != c.want {
+			t.Errorf("SNI %s, host %s: %d, %v; want %d", c.sni, c.host, got, err, c.want)
+		}
+	}
+	if _, err := get("unknown.example.com", "unknown.example.com"); err == nil || !strings.Contains(err.Error(), "unrecognized name") {
+		t.Errorf("unknown name: %v", err)
+	}
+}

@@ -86,6 +86,9 @@ func (l *Listener) authority(v *View, target []byte) error {
 	if !v.setHost() {
 		return http1.ErrHost
 	}
+	if v.SNI != "" && l.Covers != nil && v.SNI != string(v.Host) && !l.Covers(v.SNI, string(v.Host)) {
+		return ErrMisdirected
+	}
 	if v.NewHost {
 		h.CutAll(http1.Host, http1.CutOwn)
 	}

@@ -71,8 +71,11 @@ func setInt(n *int, to int) {
 
 // Listener is what a generation says about one HTTP listener.
 type Listener struct {
-	Name        string
-	TLS         bool // clients speak TLS to it
+	Name string
+	TLS  bool // clients speak TLS to it
+	// Covers says whether a request for host belongs on a connection whose client asked for another name (sip-http.md
+	// 13.2); nil: always.
+	Covers      func(asked, host string) bool
 	Matcher     *proxy.Matcher
 	Apps        []*App // by proxy.Target.Number; nil where a target is not behind this listener
 	DefaultHost string // for HTTP/1.0 requests without Host; empty: 400

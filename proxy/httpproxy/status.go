@@ -17,6 +17,7 @@ var (
 	ErrOptions       = errors.New("httpproxy: options answered here")
 	ErrMethod        = errors.New("httpproxy: method not forwarded")
 	ErrNoApplication = errors.New("httpproxy: no application for host and path")
+	ErrMisdirected   = errors.New("httpproxy: host of another certificate")
 	ErrExpectation   = errors.New("httpproxy: unknown expectation")
 	ErrLoop          = errors.New("httpproxy: request has passed here too often")
 	ErrBodyLong      = errors.New("httpproxy: body too long")
@@ -56,6 +57,7 @@ var statuses = [...]struct {
 	{ErrOptions, 200},
 	{ErrMethod, 405},
 	{ErrNoApplication, 404},
+	{ErrMisdirected, 421},
 	{ErrExpectation, 417},
 	{ErrLoop, 508},
 	{ErrBodyLong, 413},

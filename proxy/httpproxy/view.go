@@ -15,6 +15,7 @@ type View struct {
 	Remote netip.AddrPort // peer of the connection, or what a PROXY header carried
 	Local  netip.AddrPort // our side of it
 	TLS    bool
+	SNI    string // name that the client asked for in its handshake; empty: none
 
 	Method    []byte
 	Target    []byte // origin form, or "*"; as received, never normalised (HF-6)

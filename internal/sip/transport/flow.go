@@ -103,6 +103,9 @@ func (f *flow) close(why error) {
 	conn, asked := f.conn, f.asked
 	f.mu.Unlock()
 	close(f.gone)
+	if conn != nil && why == ErrFull { // a worker comes here: TLS would wait for its farewell to be taken
+		conn = socketOf(conn)
+	}
 	if conn != nil {
 		_ = conn.Close()
 	}

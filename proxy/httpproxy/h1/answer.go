@@ -101,7 +101,7 @@ func (c *conn) letters(err error) (end, phase byte) {
 		end = 'D'
 	case errors.Is(err, httpproxy.ErrPanic):
 		end = 'I'
-	case errors.Is(err, httpproxy.ErrMethod), errors.Is(err, httpproxy.ErrExpectation), errors.Is(err, httpproxy.ErrLoop):
+	case errors.Is(err, httpproxy.ErrMethod), errors.Is(err, httpproxy.ErrMisdirected), errors.Is(err, httpproxy.ErrExpectation), errors.Is(err, httpproxy.ErrLoop):
 		return 'P', 'P'
 	case errors.Is(err, httpproxy.ErrBodyLong), http1.AsError(err) != nil && !errors.Is(err, httpproxy.ErrBadResponse):
 		end = 'P'

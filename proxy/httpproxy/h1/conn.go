@@ -16,6 +16,7 @@ type conn struct {
 	client        sock
 	remote, local netip.AddrPort
 	listener      string
+	sni           string // name that the client asked for in its handshake; empty: none
 	number        uint32
 	readStep      func(fd uintptr) bool
 

@@ -2,6 +2,7 @@ package h1
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -94,6 +95,9 @@ func (f *Front) Serve(ctx context.Context, nc net.Conn, listener string) {
 	c := &conn{f: f, listener: listener, number: f.numbers.Add(1)}
 	c.client.init(nc)
 	c.remote, c.local = addrPort(nc.RemoteAddr()), addrPort(nc.LocalAddr())
+	if t, ok := nc.(*tls.Conn); ok {
+		c.sni = t.ConnectionState().ServerName
+	}
 	if c.client.raw != nil {
 		c.readStep = c.readOnce
 	}
