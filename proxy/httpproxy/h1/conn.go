@@ -29,6 +29,7 @@ type conn struct {
 	broken   bool    // the connection ends with a reset
 	closing  bool    // it ends behind this response
 	upgraded *tunnel // what it becomes when the exchange is given back
+	handed   *handover
 
 	place int // in its shard, guarded by the shard's lock
 
@@ -193,7 +194,7 @@ func (c *conn) next() bool {
 // end closes the connection: with a reset where the client must see that something is missing (HF-7), else so that it
 // can read what was sent (HB-2).
 func (c *conn) end() {
-	if c.upgraded != nil {
+	if c.upgraded != nil || c.handed != nil {
 		c.release()
 		return
 	}
