@@ -123,6 +123,7 @@ func (d *Draft) httpGeneration(w wiring) *httpproxy.Generation {
 func (d *Draft) httpListener(w wiring, def *config.Listener) *httpproxy.Listener {
 	l := &httpproxy.Listener{
 		Name: def.Name, TLS: def.Transport == "tls", Matcher: d.matcher(def), Apps: make([]*httpproxy.App, len(d.targets)),
+		MaxAge: def.MaxConnectionAge, AgeJitter: float64(def.AgeJitter),
 	}
 	if w.metrics != nil {
 		l.Obs = w.metrics.HTTPListener(def.Name)
