@@ -126,6 +126,7 @@ func (d *Draft) httpListener(w wiring, def *config.Listener) *httpproxy.Listener
 	l := &httpproxy.Listener{
 		Name: def.Name, TLS: def.Transport == "tls", Matcher: d.matcher(def), Apps: make([]*httpproxy.App, len(d.targets)),
 		WebSocket: w.websockets[def.Name],
+		MaxAge:    def.MaxConnectionAge, AgeJitter: float64(def.AgeJitter),
 	}
 	if w.metrics != nil {
 		l.Obs = w.metrics.HTTPListener(def.Name)

@@ -82,6 +82,10 @@ type Listener struct {
 	Matcher     *proxy.Matcher
 	Apps        []*App // by proxy.Target.Number; nil where a target is not behind this listener
 	DefaultHost string // for HTTP/1.0 requests without Host; empty: 400
+	// MaxAge is the age from which on a connection ends behind the next answer, so that clients spread again (sip-http.md
+	// 11.5); 0: never. Each connection's differs by up to the fraction AgeJitter of it.
+	MaxAge    time.Duration
+	AgeJitter float64
 
 	WebSocket *WebSocket // SIP over WebSocket on this listener; nil: not here
 

@@ -72,6 +72,16 @@ func (k *parking) holds(r *request, key uint64) bool {
 	return ok && r.class != ack
 }
 
+// from says whether a request of a connection waits.
+func (k *parking) from(flow uint64) bool {
+	for i := range k.slots {
+		if k.slots[i].used && k.slots[i].in.Flow == flow {
+			return true
+		}
+	}
+	return false
+}
+
 // waits says whether the INVITE of a CANCEL waits.
 func (k *parking) waits(d uint64) bool {
 	if len(k.byKey) == 0 {

@@ -189,6 +189,10 @@ func (w *worker) event(e *transport.Event) {
 		w.flowLost(e, true)
 	case transport.Unreachable:
 		w.unreachable(e)
+	case transport.Aged:
+		if !w.busyOn(e.Flow) {
+			e.Do()
+		}
 	}
 }
 

@@ -35,6 +35,7 @@ type reader struct {
 	message time.Time // when the last whole message came; zero: none yet
 	armed   time.Time // read deadline in force; zero: none
 	one     [1]byte
+	asked   *question // of an old flow; nil: not old yet
 }
 
 // read takes messages off the connection until it ends, and says why it did.
@@ -276,11 +277,7 @@ func (r *reader) deadline() (time.Time, error) {
 		at, why = first, errTooSlow
 	}
 	if !r.f.age.IsZero() && r.began.IsZero() {
-		old := r.f.age
-		if quiet := active.Add(quietBeforeClose); quiet.After(old) {
-			old = quiet
-		}
-		if old.Before(at) {
+		if old := r.old(); old.Before(at) {
 			at, why = old, errAged
 		}
 	}
@@ -309,7 +306,7 @@ func (r *reader) overdue(now time.Time) error {
 		return err
 	}
 	at, why := r.deadline()
-	if now.Before(at) {
+	if now.Before(at) || why == errAged && !r.settled(now) {
 		return nil
 	}
 	if why == errAged && r.f.ws != nil {

@@ -160,15 +160,32 @@ func TestConnectionAge(t *testing.T) {
 		if low < 48*time.Minute || high > 72*time.Minute || high-low < time.Minute {
 			t.Fatalf("ages from %v to %v", low, high)
 		}
+		// While a worker has a transaction open on it, and while something goes over it, it stays; pings alone do not keep it.
+		r.busy.Store(true)
 		start := time.Now()
 		c, served := r.pipe(t, l)
-		for time.Since(start) < 75*time.Minute {
-			if _, err := io.WriteString(c, request("INVITE", "r", 0)); err != nil {
+		go func() { _, _ = io.Copy(io.Discard, c) }()
+		if _, err := io.WriteString(c, request("INVITE", "r", 0)); err != nil {
+			t.Fatal(err)
+		}
+		for time.Since(start) < 90*time.Minute {
+			if _, err := io.WriteString(c, "\r\n\r\n"); err != nil {
 				t.Fatalf("a busy connection was closed after %v", time.Since(start))
 			}
-			time.Sleep(100 * time.Second)
+			time.Sleep(30 * time.Second)
+		}
+		r.busy.Store(false)
+		free := time.Now()
+		for range 50 {
+			if _, err := io.WriteString(c, request("ACK", "r", 0)); err != nil {
+				t.Fatalf("a connection in use was closed after %v", time.Since(free))
+			}
+			time.Sleep(200 * time.Millisecond)
 		}
 		<-served
+		if took := time.Since(free); took > 13*time.Second {
+			t.Fatalf("closed %v after the end of its transaction", took)
+		}
 	})
 }
 

@@ -30,6 +30,6 @@ func (t *Timers) setDefaults() {
 	}
 }
 
-// quietBeforeClose is how long a connection must have been silent to count as one without an open transaction, so that
-// its age may close it: a ringing INVITE is given up after as long without a response (sip-http.md section 4).
-const quietBeforeClose = 200 * time.Second
+// askAged is how often the workers are asked whether a transaction is open on an old connection, and how long it must
+// have been silent besides: an ACK or a request already under way is not met by the end of the connection.
+const askAged = 500 * time.Millisecond

@@ -71,6 +71,7 @@ const (
 	FlowFailed                   // the connection that ToServer asked for was never opened; told to those who asked; Flow, Remote, Err
 	Unreachable                  // ICMP error or a failed send on UDP towards Remote; told to every worker
 	Call                         // Do wants to run on the worker
+	Aged                         // Flow has reached its age; a worker without a transaction open on it runs Do; told to every worker
 )
 
 // Event is something that is no message.

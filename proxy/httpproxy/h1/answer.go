@@ -15,7 +15,7 @@ func (c *conn) refuse(err error) {
 	x.choice.Fail(err)
 	x.code = httpproxy.Status(err)
 	x.end, x.phase = c.letters(err)
-	x.keep = x.keep && c.goesOn(err) && !c.f.drain.Load()
+	x.keep = x.keep && c.goesOn(err) && c.stays()
 	c.closing = !x.keep
 	if x.code != 499 {
 		a := httpproxy.Answer{

@@ -28,6 +28,9 @@ type conn struct {
 	err      error
 	broken   bool    // the connection ends with a reset
 	closing  bool    // it ends behind this response
+	born     int64   // as time of the Front
+	spread   float64 // from -1 to 1: how this connection's age differs from others'
+	old      int64   // from when on an answer ends it; 0: never
 	upgraded *tunnel // what it becomes when the exchange is given back
 	handed   *handover
 
@@ -74,8 +77,18 @@ func (c *conn) listens() bool {
 	}
 	if l := g.Listeners[c.listener]; l != nil {
 		c.gen, c.l = g, l
+		c.old = 0
+		if l.MaxAge > 0 {
+			c.old = c.born + int64(float64(l.MaxAge)*(1+c.spread*l.AgeJitter))
+		}
 	}
 	return c.gen != nil
+}
+
+// stays says whether the connection may go on behind the answer to a request: not while the node drains, and not once it
+// has reached its age when the request began.
+func (c *conn) stays() bool {
+	return !c.f.drain.Load() && (c.old == 0 || c.x.start < c.old)
 }
 
 // receive reads a head into the exchange, which it takes when octets come. It gives false when the connection is to

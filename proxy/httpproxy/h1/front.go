@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"runtime/debug"
@@ -92,7 +93,7 @@ func (f *Front) Handler(listener string) func(ctx context.Context, c net.Conn) {
 // Serve serves one connection until it ends, and closes it. RemoteAddr and LocalAddr of c are the addresses that count:
 // what a PROXY header carried, where there was one. When ctx ends the connection is closed at once.
 func (f *Front) Serve(ctx context.Context, nc net.Conn, listener string) {
-	c := &conn{f: f, listener: listener, number: f.numbers.Add(1)}
+	c := &conn{f: f, listener: listener, number: f.numbers.Add(1), born: f.now(), spread: 2*rand.Float64() - 1}
 	c.client.init(nc)
 	c.remote, c.local = addrPort(nc.RemoteAddr()), addrPort(nc.LocalAddr())
 	if t, ok := nc.(*tls.Conn); ok {

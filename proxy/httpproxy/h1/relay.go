@@ -9,7 +9,7 @@ import (
 func (c *conn) relay(s *server, n int, f http1.Framing) (clean bool, err error) {
 	x := c.x
 	old := x.req.Minor == 0
-	x.keep = x.keep && !c.f.drain.Load()
+	x.keep = x.keep && c.stays()
 	if !x.up.whole && !x.up.complete.Load() {
 		x.keep = false // the body is not at the server: it will not be read to its end
 	}
