@@ -27,17 +27,20 @@ var fits = map[string]func(l *Listener) bool{
 	"sip_websocket":       func(l *Listener) bool { return l.Protocol == "http" },
 	"sockets":             func(l *Listener) bool { return l.Transport == "udp" },
 	"socket_buffer":       func(l *Listener) bool { return l.Transport == "udp" },
-	"path_header":         func(l *Listener) bool { return l.Protocol == "sip" },
-	"outbound":            func(l *Listener) bool { return l.Protocol == "sip" },
+	"path_header":         func(l *Listener) bool { return l.carriesSIP() },
+	"outbound":            func(l *Listener) bool { return l.carriesSIP() },
 	"force_rport":         func(l *Listener) bool { return l.Protocol == "sip" && l.Transport == "udp" },
-	"tls_uri":             func(l *Listener) bool { return l.Protocol == "sip" },
+	"tls_uri":             func(l *Listener) bool { return l.carriesSIP() },
 	"protected_network":   func(l *Listener) bool { return l.Protocol == "sip" },
-	"advertise":           func(l *Listener) bool { return l.Protocol == "sip" },
-	"aliases":             func(l *Listener) bool { return l.Protocol == "sip" },
+	"advertise":           func(l *Listener) bool { return l.carriesSIP() },
+	"aliases":             func(l *Listener) bool { return l.carriesSIP() },
 	"group":               func(l *Listener) bool { return l.Protocol == "diameter" },
 	"services":            func(l *Listener) bool { return l.Protocol != "diameter" },
 	"proxy_protocol_from": func(l *Listener) bool { return l.Protocol != "diameter" },
 }
+
+// carriesSIP says whether SIP comes in there: by itself, or over WebSocket beside HTTP.
+func (l *Listener) carriesSIP() bool { return l.Protocol == "sip" || l.SIPWebsocket != nil }
 
 func (c *checker) listeners() {
 	services, certs := names(c.cfg.Services, serviceName), names(c.cfg.Certificates, certificateName)

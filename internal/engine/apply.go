@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -12,6 +14,8 @@ import (
 	"github.com/wyegate/wyegate/internal/listen"
 	"github.com/wyegate/wyegate/internal/obs"
 	"github.com/wyegate/wyegate/internal/sip/transport"
+	"github.com/wyegate/wyegate/internal/websocket"
+	"github.com/wyegate/wyegate/proxy/httpproxy"
 	"github.com/wyegate/wyegate/routing"
 )
 
@@ -104,8 +108,11 @@ func (e *Engine) bind(d *Draft) (*Generation, *listen.Change, error) {
 	var sip []sipListener
 	for i, sock := range change.Sockets {
 		l := &g.listeners[owner[i]]
-		if l.def.Protocol == "sip" {
+		if l.def.Protocol == "sip" || l.def.SIPWebsocket != nil {
 			c := e.transportConfig(d.Config, l.def, len(l.sockets))
+			if l.def.SIPWebsocket != nil {
+				c = e.sharedConfig(d.Config, l.def, len(l.sockets))
+			}
 			c.TLS = shields.listeners[l.def.Name].config
 			tr, err := e.hub.Open(c, sock)
 			if err != nil {
@@ -121,8 +128,37 @@ func (e *Engine) bind(d *Draft) (*Generation, *listen.Change, error) {
 		change.Undo()
 		return nil, nil, err
 	}
-	g.HTTP = d.httpGeneration(e.wiring(g))
+	w := e.wiring(g)
+	w.websockets = e.handOver(g.listeners)
+	g.HTTP = d.httpGeneration(w)
 	return g, change, nil
+}
+
+// handOver gives HTTP listeners the way by which a WebSocket of SIP leaves them.
+func (e *Engine) handOver(listeners []boundListener) map[string]*httpproxy.WebSocket {
+	out := map[string]*httpproxy.WebSocket{}
+	for _, l := range listeners {
+		if l.def.Protocol != "http" || len(l.sip) == 0 {
+			continue
+		}
+		out[l.def.Name] = &httpproxy.WebSocket{
+			Rules: l.sip[0].WebSocket(),
+			Serve: func(ctx context.Context, c net.Conn, early []byte) {
+				e.hub.ServeWebSocket(ctx, l.sip[familyOf(c, len(l.sip))], c, early)
+			},
+		}
+	}
+	return out
+}
+
+// familyOf says to which of a listener's sockets a connection came: one that is bound to every address has two, the
+// second for IPv6.
+func familyOf(c net.Conn, sockets int) int {
+	a, ok := c.LocalAddr().(*net.TCPAddr)
+	if sockets > 1 && ok && a.IP.To4() == nil {
+		return 1
+	}
+	return 0
 }
 
 func (e *Engine) wiring(g *Generation) wiring {
@@ -157,8 +193,19 @@ func (e *Engine) transportConfig(cfg *config.Config, l *config.Listener, family 
 	return transport.ListenerConfig{
 		Name: familyName(l.Name, family), Kind: sipKind(l.Transport), ProxyFrom: l.ProxyProtocolFrom,
 		Total: c.PerListener, PerSource: c.PerSource, Exempt: serverPrefixes(cfg), MaxAge: l.MaxConnectionAge,
-		AgeJitter: float64(l.AgeJitter),
+		AgeJitter: float64(l.AgeJitter), WebSocket: websocket.Rules{Path: l.Path, Protocol: "sip", Origins: l.Origins},
 	}
+}
+
+// sharedConfig is the SIP side of an HTTP listener that takes SIP over WebSocket as well (sip-http.md section 15).
+func (e *Engine) sharedConfig(cfg *config.Config, l *config.Listener, family int) transport.ListenerConfig {
+	c := e.transportConfig(cfg, l, family)
+	c.Kind, c.Shared = transport.WS, true
+	if l.Secure() {
+		c.Kind = transport.WSS
+	}
+	c.WebSocket.Path, c.WebSocket.Origins = l.SIPWebsocket.Path, l.SIPWebsocket.Origins
+	return c
 }
 
 // serverPrefixes are the addresses of all servers: caps and rates are for clients.

@@ -299,6 +299,7 @@ func (e *Engine) shutdown(stop context.Context) error {
 		every := func(h1.TunnelKey) bool { return true }
 		e.front.CloseTunnels(closing, every, closeCode(cfg), cfg.Node.Shutdown.Deadline/2)
 	})
+	tunnels.Go(func() { e.hub.CloseWebSockets(closing, closeCode(cfg), cfg.Node.Shutdown.Deadline/2) })
 	told := time.Now()
 	for calls, conns := e.underWay(); calls+conns > 0; calls, conns = e.underWay() {
 		if now := time.Now(); now.After(deadline) {

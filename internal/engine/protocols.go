@@ -21,6 +21,8 @@ type wiring struct {
 	peers   map[string]map[string]string // by pool and server: what secure knows it by
 	numbers httpproxy.Numbers
 	covers  func(certificate, asked, host string) bool // nil: every host belongs everywhere
+
+	websockets map[string]*httpproxy.WebSocket // by HTTP listener that takes SIP as well
 }
 
 // sipKind reads the transport of a listener or server.
@@ -123,7 +125,8 @@ func (d *Draft) httpGeneration(w wiring) *httpproxy.Generation {
 func (d *Draft) httpListener(w wiring, def *config.Listener) *httpproxy.Listener {
 	l := &httpproxy.Listener{
 		Name: def.Name, TLS: def.Transport == "tls", Matcher: d.matcher(def), Apps: make([]*httpproxy.App, len(d.targets)),
-		MaxAge: def.MaxConnectionAge, AgeJitter: float64(def.AgeJitter),
+		WebSocket: w.websockets[def.Name],
+		MaxAge:    def.MaxConnectionAge, AgeJitter: float64(def.AgeJitter),
 	}
 	if w.metrics != nil {
 		l.Obs = w.metrics.HTTPListener(def.Name)

@@ -67,6 +67,7 @@ func (l *boundListener) state() obs.ListenerState {
 	}
 	for _, tr := range l.sip {
 		c := tr.Counters()
+		s.Websockets += tr.WebSockets()
 		s.ParseErrors[obs.ParseFraming] += c.Unframed.Load()
 		s.Shed[shedSourceRate] += c.Limited.Load()
 		s.Shed[shedQueue] += c.Dropped.Load()
@@ -118,5 +119,10 @@ func (e *Engine) traffic(s *admin.Status) {
 	s.KeysByRule, s.KeysByDefault = byRule, byDefault
 	for _, srv := range e.Servers() {
 		s.Websockets += srv.Websockets
+	}
+	for _, l := range e.current.Load().listeners {
+		for _, tr := range l.sip {
+			s.Websockets += tr.WebSockets()
+		}
 	}
 }

@@ -54,7 +54,7 @@ type shield struct {
 }
 
 // alpn are the protocols that a listener offers (sip-http.md 13.3).
-var alpn = map[string][]string{"sip tls": {"sip/2"}, "http tls": {"http/1.1"}}
+var alpn = map[string][]string{"sip tls": {"sip/2"}, "sip wss": {"http/1.1"}, "http tls": {"http/1.1"}}
 
 // shield reads certificates and trust files. Nothing is in force before swap.
 func (e *Engine) shield(cfg *config.Config) (*shields, error) {

@@ -84,18 +84,22 @@ func (ua *UA) contactLine(p *Path) string {
 	if p.Transport == "UDP" {
 		return fmt.Sprintf("Contact: <sip:%s@%s>", ua.Name, ua.Addr)
 	}
-	return fmt.Sprintf("Contact: <sip:%s@%s;transport=%s>", ua.Name, ua.Addr, strings.ToLower(p.Transport))
+	transport := strings.ToLower(p.Transport)
+	if transport == "wss" {
+		transport = "ws" // RFC 7118 section 5
+	}
+	return fmt.Sprintf("Contact: <sip:%s@%s;transport=%s>", ua.Name, ua.host(p), transport)
 }
 
 // Accept answers an INVITE with 200 and makes the callee's side of the dialog.
 func (ua *UA) Accept(m *Message, p *Path) *Dialog {
 	tag := fmt.Sprintf("%s%d", ua.Name, ua.seq.Add(1))
-	m.Reply(m.Response(200, "OK", tag, "X-Server: "+ua.Name, ua.contactLine(p)))
 	d := &Dialog{
 		ua: ua, path: p, CallID: m.CallIDText(), Remote: string(m.Value(sip.From)),
 		Local: string(m.Value(sip.To)) + ";tag=" + tag, Target: m.contact(), Routes: m.routes(sip.RecordRoute), OK: m,
 	}
-	ua.remember(d)
+	ua.remember(d) // before the answer: whoever gets it may ask for the dialog
+	m.Reply(m.Response(200, "OK", tag, "X-Server: "+ua.Name, ua.contactLine(p)))
 	return d
 }
 

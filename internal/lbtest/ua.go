@@ -29,6 +29,7 @@ type UA struct {
 	udp     *net.UDPConn
 	tcp     *net.TCPListener
 	tls     net.Listener // nil until ListenTLS
+	more    []net.Listener
 	running sync.WaitGroup
 	seq     atomic.Uint64
 
@@ -74,6 +75,9 @@ func (ua *UA) Close() {
 	ua.tcp.Close()
 	if ua.tls != nil {
 		ua.tls.Close()
+	}
+	for _, l := range ua.more {
+		l.Close()
 	}
 	ua.running.Wait()
 }
@@ -138,7 +142,10 @@ func (ua *UA) accept(l net.Listener) {
 	}
 }
 
-func (ua *UA) track(c net.Conn) bool {
+func (ua *UA) track(c net.Conn) bool { return ua.follow(c, func() { ua.readStream(c) }) }
+
+// follow closes the connection with the UA; read has it until it ends.
+func (ua *UA) follow(c net.Conn, read func()) bool {
 	ua.mu.Lock()
 	defer ua.mu.Unlock()
 	if ua.closed {
@@ -146,18 +153,20 @@ func (ua *UA) track(c net.Conn) bool {
 		return false
 	}
 	ua.conns[c] = struct{}{}
-	ua.running.Go(func() { ua.readStream(c) })
+	ua.running.Go(func() {
+		defer func() {
+			ua.mu.Lock()
+			delete(ua.conns, c)
+			ua.mu.Unlock()
+		}()
+		read()
+	})
 	return true
 }
 
 // readStream frames by Content-Length; what it talks to is under test, so it is strict and small.
 func (ua *UA) readStream(c net.Conn) {
-	defer func() {
-		c.Close()
-		ua.mu.Lock()
-		delete(ua.conns, c)
-		ua.mu.Unlock()
-	}()
+	defer c.Close()
 	var write sync.Mutex
 	var buf []byte
 	chunk := make([]byte, 32<<10)
@@ -225,7 +234,7 @@ func (ua *UA) Branch() string {
 
 // Path is a way to a peer: a transport and an address.
 type Path struct {
-	Transport string // "UDP", "TCP" or "TLS"
+	Transport string // "UDP", "TCP", "TLS", "WS" or "WSS"
 	To        netip.AddrPort
 	conn      net.Conn
 }
@@ -323,7 +332,7 @@ func (ua *UA) Build(p *Path, branch string, lines ...string) []byte {
 func (ua *UA) build(p *Path, branch string, lines []string) []byte {
 	var b strings.Builder
 	b.WriteString(lines[0] + "\r\n")
-	fmt.Fprintf(&b, "Via: SIP/2.0/%s %s;branch=%s;rport\r\n", p.Transport, ua.Addr, branch)
+	fmt.Fprintf(&b, "Via: SIP/2.0/%s %s;branch=%s;rport\r\n", p.Transport, ua.host(p), branch)
 	for _, l := range lines[1:] {
 		b.WriteString(l + "\r\n")
 	}

@@ -167,6 +167,11 @@ func (s shower) websockets(st *State) {
 			sum[pair{l, v.Server}] += n
 		}
 	}
+	for i := range st.Listeners {
+		if l := &st.Listeners[i]; l.Websockets > 0 {
+			s.put(websockets, float64(l.Websockets), l.Listener, "")
+		}
+	}
 	for p, n := range sum {
 		s.put(websockets, float64(n), p.listener, p.server)
 	}

@@ -25,6 +25,7 @@ type State struct {
 type ListenerState struct {
 	Listener, Protocol, Transport string
 	Connections                   int
+	Websockets                    int // of SIP: they lead to no server
 	Accepted                      uint64
 	ParseErrors                   [NumParseReasons]uint64 // beside what was counted on the children
 	Shed                          [len(OverloadCauses)]uint64

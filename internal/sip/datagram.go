@@ -18,6 +18,22 @@ func (m *Msg) ParseDatagram(raw []byte) error {
 	return nil
 }
 
+// ParseWebSocket reads a message that a WebSocket frame has cut (RFC 7118 section 5): a Content-Length is not needed, and
+// one that is there must fit exactly.
+func (m *Msg) ParseWebSocket(raw []byte) error {
+	if bad := m.parse(raw); bad != nil {
+		return bad
+	}
+	if m.Count(ContentLength) != 1 {
+		return nil
+	}
+	if n, err := ParseContentLength(m.Value(ContentLength)); err == nil && n != m.Body.Len() {
+		m.fault = m.owed(errLengthFits)
+		return m.fault
+	}
+	return nil
+}
+
 func (m *Msg) cut() *Error {
 	if m.Count(ContentLength) != 1 {
 		return nil

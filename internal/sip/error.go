@@ -53,6 +53,7 @@ var (
 	errNoLength    = unframed(400, "no Content-Length on a stream")
 	errTwoLengths  = unframed(400, "two Content-Length fields on a stream")
 	errLengthValue = unframed(400, "Content-Length is not a number")
+	errLengthFits  = bad(400, "Content-Length does not fit the WebSocket message")
 	errShortBody   = bad(400, "body is shorter than Content-Length")
 )
 

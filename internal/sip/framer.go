@@ -58,13 +58,18 @@ type Framer struct {
 
 // NewFramer gives a framer for one stream.
 func NewFramer(l Limits) *Framer {
+	return &Framer{limits: l.WithDefaults()}
+}
+
+// WithDefaults fills in what is zero.
+func (l Limits) WithDefaults() Limits {
 	if l.Head <= 0 {
 		l.Head = defaultHead
 	}
 	if l.Body <= 0 {
 		l.Body = defaultBody
 	}
-	return &Framer{limits: l}
+	return l
 }
 
 // Room gives space for a read of at least n octets; what was read is told with Filled. What Next gave before is no

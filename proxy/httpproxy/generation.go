@@ -1,10 +1,13 @@
 package httpproxy
 
 import (
+	"context"
+	"net"
 	"net/netip"
 	"time"
 
 	"github.com/wyegate/wyegate/internal/obs"
+	"github.com/wyegate/wyegate/internal/websocket"
 	"github.com/wyegate/wyegate/proxy"
 	"github.com/wyegate/wyegate/routing"
 )
@@ -84,8 +87,17 @@ type Listener struct {
 	MaxAge    time.Duration
 	AgeJitter float64
 
+	WebSocket *WebSocket // SIP over WebSocket on this listener; nil: not here
+
 	Obs  *obs.HTTPListener // may be nil
 	None *obs.HTTPTarget   // requests that no application takes; may be nil
+}
+
+// WebSocket is how connections leave HTTP for SIP (RFC 7118). Serve has the connection until it ends; early is what came
+// right behind the handshake.
+type WebSocket struct {
+	Rules websocket.Rules
+	Serve func(ctx context.Context, c net.Conn, early []byte)
 }
 
 // App is one application behind one listener.

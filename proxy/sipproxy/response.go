@@ -70,8 +70,8 @@ func (w *worker) back(p *reply) {
 		e.SetStatus(p.status, sip.Reason(p.status))
 		e.Remove(sip.RetryAfter)
 	}
-	if p.b.hasFlow && p.in.Kind == transport.UDP {
-		e.Frame() // a datagram need not say its length, a stream must
+	if p.in.Kind >= transport.WS || p.b.hasFlow && p.in.Kind == transport.UDP {
+		e.Frame() // datagrams and WebSocket messages need not say their length, a stream must
 	}
 	w.out = e.Append(w.out[:0])
 	w.toRequester(p.g, &p.b, p.hop, w.out)

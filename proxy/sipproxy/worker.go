@@ -142,9 +142,12 @@ func (w *worker) message(in *transport.Inbound) {
 		return
 	}
 	var err error
-	if in.Kind == transport.UDP {
+	switch {
+	case in.Kind == transport.UDP:
 		err = w.msg.ParseDatagram(in.Bytes)
-	} else {
+	case in.Kind >= transport.WS:
+		err = w.msg.ParseWebSocket(in.Bytes)
+	default:
 		err = w.msg.Parse(in.Bytes)
 	}
 	_ = err // what Parse found Validate says again, with the status that is owed

@@ -13,6 +13,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/wyegate/wyegate/internal/listen"
+	"github.com/wyegate/wyegate/internal/websocket"
 )
 
 // ListenerConfig is what the configuration says of a listener.
@@ -26,6 +27,10 @@ type ListenerConfig struct {
 	MaxAge    time.Duration  // streams: age at which a quiet connection is closed; 0: never
 	AgeJitter float64        // streams: each connection's age differs by up to this fraction of MaxAge
 	TLS       *tls.Config    // TLS and WSS: the settings of handshakes
+	// WebSocket says which opening handshakes are accepted on WS and WSS.
+	WebSocket websocket.Rules
+	// Shared: the socket belongs to an HTTP listener, which hands WebSockets over with ServeWebSocket.
+	Shared bool
 }
 
 // ErrProxyUDP says that a UDP listener asks for PROXY headers, which this transport reads on streams only.
@@ -33,7 +38,8 @@ var ErrProxyUDP = errors.New("transport: no proxy protocol on udp listeners")
 
 func (a ListenerConfig) equal(b ListenerConfig) bool {
 	return a.Name == b.Name && a.Kind == b.Kind && a.Total == b.Total && a.PerSource == b.PerSource &&
-		a.MaxAge == b.MaxAge && a.AgeJitter == b.AgeJitter && a.TLS == b.TLS &&
+		a.MaxAge == b.MaxAge && a.Shared == b.Shared && a.WebSocket.Path == b.WebSocket.Path &&
+		slices.Equal(a.WebSocket.Origins, b.WebSocket.Origins) && a.AgeJitter == b.AgeJitter && a.TLS == b.TLS &&
 		slices.Equal(a.ProxyFrom, b.ProxyFrom) && slices.Equal(a.Exempt, b.Exempt)
 }
 
@@ -123,10 +129,17 @@ func (h *Hub) Use(list []*Listener) {
 // on; sockets that are nobody's home get a reader.
 func (h *Hub) begin(l *Listener) {
 	ep := l.ep
+	if l.settings.Shared {
+		return
+	}
 	if ep.kind != UDP {
 		c := l.settings
+		handle := h.Serve
+		if ep.kind >= WS {
+			handle = h.upgrade
+		}
 		ep.socket.Serve(&listen.Service{
-			Handle: func(ctx context.Context, conn net.Conn) { h.Serve(ctx, l, conn) }, ProxyFrom: c.ProxyFrom,
+			Handle: func(ctx context.Context, conn net.Conn) { handle(ctx, l, conn) }, ProxyFrom: c.ProxyFrom,
 			Total: c.Total, PerSource: c.PerSource, Exempt: c.Exempt,
 			TLS: c.TLS,
 		})
@@ -145,6 +158,9 @@ func (h *Hub) begin(l *Listener) {
 		}
 	}
 }
+
+// WebSocket is which opening handshakes the listener accepts.
+func (l *Listener) WebSocket() websocket.Rules { return l.settings.WebSocket }
 
 // Counters of the listener.
 func (l *Listener) Counters() *Counters { return &l.ep.counters }

@@ -38,6 +38,7 @@ type flow struct {
 	local    netip.AddrPort
 	key      serverKey // outgoing only
 	slot     uint32    // outgoing only
+	ws       *wsState  // WS and WSS only
 
 	state atomic.Uint32 // written under mu
 
@@ -69,7 +70,11 @@ func (f *flow) enqueue(b []byte, worker int) error {
 	if f.queue == nil {
 		f.queue = f.hub.free.get()
 	}
-	f.queue = append(f.queue, b...)
+	if f.ws != nil {
+		f.queue = f.ws.appendMessage(f.queue, b)
+	} else {
+		f.queue = append(f.queue, b...)
+	}
 	f.asked |= 1 << worker
 	f.mu.Unlock()
 	f.kick()
@@ -144,9 +149,12 @@ func (f *flow) post(in *Inbox, e Event) {
 	}
 }
 
-// Serve has an accepted stream connection until it ends: of a stream listener, or one that came another way, a WebSocket
-// or the end of a pipe. It is closed when Serve returns, and when the context ends.
-func (h *Hub) Serve(ctx context.Context, l *Listener, c net.Conn) {
+// Serve has an accepted stream connection until it ends: of a stream listener, or one that came another way, the end of a
+// pipe. It is closed when Serve returns, and when the context ends.
+func (h *Hub) Serve(ctx context.Context, l *Listener, c net.Conn) { h.serve(ctx, h.accepted(l, c)) }
+
+// accepted makes the flow of a connection that came to a listener.
+func (h *Hub) accepted(l *Listener, c net.Conn) *flow {
 	f := &flow{
 		hub: h, ep: l.ep, kind: l.Kind, conn: c, wake: make(chan struct{}, 1), gone: make(chan struct{}),
 		remote: peerOf(c), source: addrOf(c.RemoteAddr()), local: addrOf(c.LocalAddr()),
@@ -156,8 +164,12 @@ func (h *Hub) Serve(ctx context.Context, l *Listener, c net.Conn) {
 		spread := (2*rand.Float64() - 1) * l.settings.AgeJitter
 		f.age = time.Now().Add(a + time.Duration(spread*float64(a)))
 	}
+	return f
+}
+
+func (h *Hub) serve(ctx context.Context, f *flow) {
 	if !h.flows.add(f) {
-		_ = c.Close()
+		_ = f.conn.Close()
 		return
 	}
 	stop := context.AfterFunc(ctx, func() { f.close(net.ErrClosed) })

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/wyegate/wyegate/internal/sip"
+	"github.com/wyegate/wyegate/internal/websocket"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 // reader is what one flow needs to read. Nothing of it is larger than a few words while the flow is idle.
 type reader struct {
 	f      *flow
-	framer *sip.Framer
+	framer framer
 	rc     syscall.RawConn // nil when the connection is no TCP socket
 	recv   func(fd uintptr) bool
 	n      int
@@ -40,10 +41,14 @@ type reader struct {
 // read takes messages off the connection until it ends, and says why it did.
 func (f *flow) read() error {
 	s := f.hub.settings.Load()
-	r := &reader{f: f, framer: sip.NewFramer(sip.Limits{Head: s.MaxHead, Body: s.MaxBody}), born: time.Now()}
+	r := &reader{f: f, born: time.Now()}
+	r.framer = r.newFramer(s)
 	r.recv = r.receive
 	if tcp, ok := inner(f.conn).(*net.TCPConn); ok {
 		r.rc, _ = tcp.SyscallConn() // without it the reader goes the way of other connections
+	}
+	if why := r.begin(); why != nil {
+		return why
 	}
 	for {
 		r.arm()
@@ -213,6 +218,10 @@ var crlf = []byte("\r\n")
 // answer is queued (CloseAfter); what still comes in is thrown away. What has no Call-ID cannot be answered, and is not
 // SIP at all in most cases: that is closed at once.
 func (r *reader) broken(b []byte, bad *sip.Error) error {
+	if r.f.ws != nil { // what is owed is a close frame, and is queued
+		r.discard(time.Now().Add(r.f.hub.cfg.Timers.Linger))
+		return errUnframed
+	}
 	if sip.FindCallID(b) == nil {
 		return errUnframed
 	}
@@ -272,6 +281,9 @@ func (r *reader) deadline() (time.Time, error) {
 			at, why = old, errAged
 		}
 	}
+	if s := r.f.ws; s != nil && s.pingAt.Before(at) {
+		at, why = s.pingAt, nil
+	}
 	return at, why
 }
 
@@ -290,9 +302,16 @@ func (r *reader) overdue(now time.Time) error {
 		r.discard(now.Add(r.f.hub.cfg.Timers.Linger))
 		return errFinished
 	}
+	if err := r.beat(now); err != nil {
+		return err
+	}
 	at, why := r.deadline()
 	if now.Before(at) || why == errAged && !r.settled(now) {
 		return nil
+	}
+	if why == errAged && r.f.ws != nil {
+		r.f.goodbye(websocket.CodeRestart)
+		r.discard(now.Add(r.f.hub.cfg.Timers.Linger))
 	}
 	return why
 }

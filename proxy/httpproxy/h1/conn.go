@@ -32,6 +32,7 @@ type conn struct {
 	spread   float64 // from -1 to 1: how this connection's age differs from others'
 	old      int64   // from when on an answer ends it; 0: never
 	upgraded *tunnel // what it becomes when the exchange is given back
+	handed   *handover
 
 	place int // in its shard, guarded by the shard's lock
 
@@ -206,7 +207,7 @@ func (c *conn) next() bool {
 // end closes the connection: with a reset where the client must see that something is missing (HF-7), else so that it
 // can read what was sent (HB-2).
 func (c *conn) end() {
-	if c.upgraded != nil {
+	if c.upgraded != nil || c.handed != nil {
 		c.release()
 		return
 	}

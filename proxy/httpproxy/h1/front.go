@@ -103,6 +103,15 @@ func (f *Front) Serve(ctx context.Context, nc net.Conn, listener string) {
 		c.readStep = c.readOnce
 	}
 	defer func() { _ = nc.Close() }()
+	f.serve(ctx, c)
+	if h := c.handed; h != nil && ctx.Err() == nil {
+		c.client.calm()
+		h.serve(ctx, nc, h.early)
+	}
+}
+
+// serve has the connection as long as it speaks HTTP, or is a tunnel.
+func (f *Front) serve(ctx context.Context, c *conn) {
 	f.conns.add(c)
 	defer f.conns.remove(c)
 	stop := context.AfterFunc(ctx, func() {

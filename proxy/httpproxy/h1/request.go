@@ -11,6 +11,9 @@ import (
 func (c *conn) request() bool {
 	x := c.x
 	c.listens() // it may have waited for this request for long
+	if c.websocket() {
+		return false
+	}
 	if err := c.decide(); err != nil {
 		c.refuse(err)
 		return !c.closing

@@ -1,0 +1,32 @@
+package h1
+
+import (
+	"context"
+	"net"
+)
+
+// handover is a connection that becomes a WebSocket of SIP (sip-http.md section 15). It has left HTTP: no request follows
+// on it, and the Front watches its time no more.
+type handover struct {
+	serve func(ctx context.Context, c net.Conn, early []byte)
+	early []byte
+}
+
+// websocket answers a request for the path of SIP over WebSocket; false: it was for somebody else.
+func (c *conn) websocket() bool {
+	x, ws := c.x, c.l.WebSocket
+	if ws == nil || !ws.Rules.Asks(&x.req) {
+		return false
+	}
+	var answer []byte
+	answer, x.code = ws.Rules.Accept(x.out[:0], &x.req)
+	x.out, x.begun, c.closing = answer, true, true
+	x.first = c.f.now()
+	if c.write(answer) == nil && x.code == 101 {
+		c.handed = &handover{serve: ws.Serve, early: append([]byte(nil), x.in[x.pos:x.fill]...)}
+		x.pos = x.fill
+	}
+	x.phase = '-'
+	c.record(c.f.now())
+	return true
+}
