@@ -167,6 +167,31 @@ func verify(chain []*x509.Certificate, roots *x509.CertPool, p Peer) error {
 	return fmt.Errorf("%w: %q", ErrIdentity, p.Name)
 }
 
+// Identities are what a certificate stands for towards a SIP peer: the domains of sip URIs, else DNS names without a
+// wildcard (RFC 5922 section 7), and addresses as a URI writes them. In lower case.
+func Identities(c *x509.Certificate) []string {
+	out := sipDomains(c)
+	if len(out) == 0 {
+		for _, n := range c.DNSNames {
+			if !strings.Contains(n, "*") {
+				out = append(out, fold(n))
+			}
+		}
+	}
+	for _, ip := range c.IPAddresses {
+		a, ok := netip.AddrFromSlice(ip)
+		if a = a.Unmap(); !ok {
+			continue
+		}
+		if a.Is6() {
+			out = append(out, "["+a.String()+"]")
+			continue
+		}
+		out = append(out, a.String())
+	}
+	return out
+}
+
 // sipDomains are the hosts of sip URIs in subjectAltName; one with a user part names no domain.
 func sipDomains(c *x509.Certificate) []string {
 	var out []string

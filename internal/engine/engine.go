@@ -171,6 +171,7 @@ func (e *Engine) assemble(cfg *config.Config) error {
 	e.rates = newRates()
 	e.hub = transport.New(transport.Config{
 		Node: uint16(xxhash.Sum64String(e.name)), Settings: e.rates.settings(cfg), Secure: e.secure,
+		Identities: certs.Identities,
 	})
 	ports := make([]sipproxy.Port, e.hub.Workers())
 	for i := range ports {

@@ -23,6 +23,10 @@ func (s *sink) ToServer(_ *transport.Listener, _ transport.Kind, _ netip.AddrPor
 	s.last = append(s.last[:0], b...)
 	return 1, nil
 }
+func (s *sink) Alias(uint64, netip.AddrPort) {}
+func (s *sink) OnAlias(netip.AddrPort, []byte, []byte) (uint64, error) {
+	return 0, transport.ErrFlowGone
+}
 func (s *sink) Flush() {}
 
 // loadRules ask for five things that the messages do not have before the last rule gives a key.

@@ -32,6 +32,9 @@ type fakeNet struct {
 	refuse map[string]error
 	next   uint64
 	closed []uint64
+
+	aliases []string          // what clients asked for, "flow address"
+	alias   map[string]uint64 // flows by "address host"
 }
 
 func (n *fakeNet) Datagram(l *transport.Listener, dst netip.AddrPort, b []byte) {
@@ -53,6 +56,17 @@ func (n *fakeNet) ToServer(l *transport.Listener, k transport.Kind, dst netip.Ad
 	n.next++
 	n.sent = append(n.sent, packet{dst.String(), k, l.Name, 1000 + n.next, string(b)})
 	return 1000 + n.next, nil
+}
+
+func (n *fakeNet) Alias(flow uint64, at netip.AddrPort) {
+	n.aliases = append(n.aliases, fmt.Sprint(flow, " ", at))
+}
+
+func (n *fakeNet) OnAlias(dst netip.AddrPort, host, b []byte) (uint64, error) {
+	if flow := n.alias[dst.String()+" "+string(host)]; flow != 0 {
+		return flow, n.OnFlow(flow, b)
+	}
+	return 0, transport.ErrFlowGone
 }
 
 func (n *fakeNet) Flush()                 {}

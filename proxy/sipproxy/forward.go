@@ -1,6 +1,7 @@
 package sipproxy
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/wyegate/wyegate/internal/obs"
@@ -16,7 +17,19 @@ func (w *worker) request(g *state, l *listener, in *transport.Inbound, bad *sip.
 	if w.refused(r, bad) {
 		return
 	}
+	if in.Kind == transport.TLS && !in.Outgoing {
+		w.aliased(r)
+	}
 	w.handle(r)
+}
+
+// aliased hears a client that wants requests to its own address on its connection (SX-8, RFC 5923 section 5). What it says
+// of its address is believed as far as that it came from there.
+func (w *worker) aliased(r *request) {
+	v := &r.m.Values.Via
+	if _, asked := sip.HeaderParam(v.Params, "alias"); asked {
+		w.port.Out.Alias(r.in.Flow, netip.AddrPortFrom(fold(r.in.Source).Addr(), viaPort(v)))
+	}
 }
 
 // refused answers what is owed to a bad request; true when that was all.

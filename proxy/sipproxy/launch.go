@@ -48,6 +48,15 @@ func (w *worker) transmit(r *request, d *decision, p *pending, b []byte) error {
 	if d.verb == doServer && r.g.self.addr(d.addr) {
 		return errNoWay // never to a listener of our own (SV-4)
 	}
+	if d.verb == doAddress && d.kind == transport.TLS {
+		flow, err := w.port.Out.OnAlias(d.addr, d.host, b)
+		if !errors.Is(err, transport.ErrFlowGone) {
+			if p != nil && flow != 0 {
+				w.sentInto(p, flow)
+			}
+			return err
+		}
+	}
 	flow, err := w.port.Out.ToServer(d.out.Listener, d.kind, d.addr, w.serverName(d), affinity(r.id.callID), b)
 	if p != nil && flow != 0 {
 		w.sentInto(p, flow)

@@ -22,6 +22,10 @@ type Sender interface {
 	Datagram(l *transport.Listener, dst netip.AddrPort, b []byte)
 	OnFlow(flow uint64, b []byte) error
 	ToServer(l *transport.Listener, k transport.Kind, dst netip.AddrPort, serverName string, affinity uint32, b []byte) (flow uint64, err error)
+	// Alias notes that a client wants requests to an address of its own on its connection, and OnAlias sends there where the
+	// client is host; transport.ErrFlowGone: there is no such connection (SX-8).
+	Alias(flow uint64, at netip.AddrPort)
+	OnAlias(dst netip.AddrPort, host, b []byte) (flow uint64, err error)
 	Flush()
 }
 

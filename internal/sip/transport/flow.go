@@ -52,6 +52,8 @@ type flow struct {
 
 	active atomic.Int64 // last octet in either direction, in nanoseconds
 	age    time.Time    // when the flow is old; zero: never
+
+	alias atomic.Pointer[alias] // the address whose requests it carries; nil: none
 }
 
 // enqueue copies b into the write queue.
@@ -117,6 +119,9 @@ func (f *flow) close(why error) {
 	f.hub.flows.remove(f)
 	if f.outgoing {
 		f.hub.disconnected(f)
+	}
+	if f.alias.Load() != nil {
+		f.hub.aliases.drop(f)
 	}
 	f.report(was, asked, why)
 }

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"net"
 	"net/netip"
@@ -36,6 +37,9 @@ type Config struct {
 	Secure   Securer // nil: what Dial gives for kinds with TLS is secure already
 	Timers   Timers
 	Settings Settings
+	// Identities gives what a client's checked certificate stands for: SIP domains, else DNS names, and addresses as
+	// URIs write them. Nil: no connection of a client gets an alias (SX-8).
+	Identities func(*x509.Certificate) []string
 }
 
 // Settings may change with every generation.
@@ -57,6 +61,7 @@ type Hub struct {
 	flows   *flows
 	free    buffers
 	recent  *recent
+	aliases aliases
 	group   group
 
 	rates    atomic.Pointer[limit.Rates]
