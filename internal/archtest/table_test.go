@@ -6,6 +6,7 @@ var allowed = map[string][]string{
 	"routing":            {},
 	"internal/sip":       {},
 	"internal/http1":     {},
+	"internal/diam":      {},
 	"internal/obs":       {},
 	"internal/limit":     {},
 	"internal/certs":     {},
@@ -40,7 +41,7 @@ var never = map[string][]string{
 }
 
 // pure packages compute: no sockets, no files, no log.
-var pure = []string{"routing", "dcr", "config", "internal/sip", "internal/http1", "internal/websocket"}
+var pure = []string{"routing", "dcr", "config", "internal/sip", "internal/http1", "internal/websocket", "internal/diam"}
 
 // impure is what a pure package does not import, prefix for prefix.
 var impure = []string{"net", "os", "log", "net/http", "syscall", "golang.org/x/sys"}

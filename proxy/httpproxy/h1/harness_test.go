@@ -13,7 +13,7 @@
 //	HB-3             TestConnectRefusedMoves, TestStalePooledConnection, TestServerLeavesAfterRequest, httpproxy.TestNext
 //	HB-4             TestTunnel, TestUpgradeRefused, TestCloseTunnels, TestTunnelIdle
 //	HB-5             TestOldClient, TestCorpusResponses
-//	HB-6             TestLargeBodies, TestCorpusResponses
+//	HB-6             TestCodingUntouched, TestLargeBodies, TestCorpusResponses
 //	HB-7             http1.TestTrailers, TestCorpusRequests, TestCorpusResponses
 //	HB-8             TestSlowHead, TestIdleClient, TestIdleAfterRequest, TestCorpusRequests
 //	HB-9             TestClientFaults, TestClientLeavesWhileWaiting
