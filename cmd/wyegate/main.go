@@ -28,6 +28,7 @@ type cli struct {
 	Config    ConfigCmd    `cmd:"" help:"Configurations: show, compare, apply."`
 	Dcr       DcrCmd       `cmd:"" name:"dcr" help:"Rule files: lint, format, test."`
 	Logs      LogsCmd      `cmd:"" help:"The access log."`
+	Probe     ProbeCmd     `cmd:"" help:"Ask a SIP or HTTP address from here."`
 	Version   VersionCmd   `cmd:"" help:"This binary."`
 }
 
