@@ -25,6 +25,7 @@ type UA struct {
 	Name    string
 	Addr    netip.AddrPort
 	Handler Handler
+	Repeat  time.Duration // over UDP a request without a final answer is sent again after this; 0: never
 
 	udp     *net.UDPConn
 	tcp     *net.TCPListener
@@ -310,12 +311,13 @@ type Transaction struct {
 	Raw       []byte
 	Responses chan *Message
 	ua        *UA
+	path      *Path
 }
 
 // Start sends a request with a Via of this UA on top of lines (start line first) and collects its responses.
 func (ua *UA) Start(p *Path, branch string, lines ...string) (*Transaction, error) {
 	raw := ua.build(p, branch, lines)
-	t := &Transaction{Branch: branch, Raw: raw, Responses: make(chan *Message, 32), ua: ua}
+	t := &Transaction{Branch: branch, Raw: raw, Responses: make(chan *Message, 32), ua: ua, path: p}
 	ua.mu.Lock()
 	ua.waiting[branch] = t.Responses
 	ua.mu.Unlock()
@@ -331,8 +333,17 @@ func (t *Transaction) End() {
 
 // Final waits for the final response; provisional ones are passed over.
 func (t *Transaction) Final(ctx context.Context) (*Message, error) {
+	var again <-chan time.Time
+	if t.ua.Repeat > 0 && t.path.Transport == "UDP" {
+		tick := time.NewTicker(t.ua.Repeat)
+		defer tick.Stop()
+		again = tick.C
+	}
 	for {
 		select {
+		case <-again:
+			_ = t.ua.Send(t.path, t.Raw) // lost as well, perhaps
+
 		case m := <-t.Responses:
 			if m.Status >= 200 {
 				return m, nil
