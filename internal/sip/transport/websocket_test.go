@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,14 +99,14 @@ func TestSX12Pings(t *testing.T) {
 			c, served := r.socket(t, l, clientFrame(websocket.Text, request("OPTIONS", "p", 0)))
 			start := time.Now()
 			next(t, inbox)
-			pings := 0
+			var pings atomic.Int32
 			go func() {
 				b := make([]byte, 2)
 				for {
 					if _, err := io.ReadFull(c, b); err != nil || string(b) != serverFrame(websocket.Ping, "") {
 						return
 					}
-					if pings++; answers {
+					if pings.Add(1); answers {
 						if _, err := io.WriteString(c, clientFrame(websocket.Pong, "")); err != nil {
 							return
 						}
@@ -115,14 +116,14 @@ func TestSX12Pings(t *testing.T) {
 			if answers {
 				time.Sleep(10*time.Minute + time.Second)
 				synctest.Wait()
-				if pings != 20 {
-					t.Errorf("%d pings in ten minutes", pings)
+				if n := pings.Load(); n != 20 {
+					t.Errorf("%d pings in ten minutes", n)
 				}
 				return
 			}
 			<-served
-			if took := time.Since(start); took != 90*time.Second || pings != 2 {
-				t.Errorf("closed after %v and %d pings", took, pings)
+			if took := time.Since(start); took != 90*time.Second || pings.Load() != 2 {
+				t.Errorf("closed after %v and %d pings", took, pings.Load())
 			}
 			if g := next(t, inbox); g.event == nil || g.event.Err != errNoPong {
 				t.Errorf("closed for %+v", g.event)
