@@ -94,7 +94,7 @@ func (r *reader) beat(now time.Time) error {
 }
 
 // CloseWebSockets tells the clients on WebSockets to come again, with a close code, spread evenly over a time (sip-http.md
-// 11.3). It returns when the last has been told; when ctx ends the rest is told at once.
+// 11.3). It returns when the last has ended or has had time to; when ctx ends the rest is told at once.
 func (h *Hub) CloseWebSockets(ctx context.Context, code uint16, over time.Duration) {
 	var list []*flow
 	h.flows.each(func(f *flow) {
@@ -115,6 +115,23 @@ func (h *Hub) CloseWebSockets(ctx context.Context, code uint16, over time.Durati
 			}
 		}
 		f.goodbye(code)
+	}
+	h.taken(ctx, list)
+}
+
+// taken waits until the connections that were told to go have ended, as long as a peer is given to read what it was sent
+// last: what follows a shutdown closes connections whatever is still queued on them.
+func (h *Hub) taken(ctx context.Context, list []*flow) {
+	enough := time.NewTimer(h.cfg.Timers.Linger)
+	defer enough.Stop()
+	for _, f := range list {
+		select {
+		case <-f.gone:
+		case <-enough.C:
+			return
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
