@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -34,7 +32,8 @@ func TestFloodsStayBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	ca := lbtest.NewCA(t)
+	certs := t.TempDir()
+	lbtest.NewCA(t).Files(certs, "public", lbtest.Leaf{Names: []string{"front.example.net"}})
 	udp, tls, web := freePort(t), freePort(t), freePort(t)
 	n := startNode(t, map[string]string{
 		"rules.xml": explainRules, "wyegate.yaml": fmt.Sprintf(`version: 1
@@ -52,7 +51,7 @@ pools:
   - name: appservers
     servers:
       - {name: as1, sip: %q, http: %q}
-`, certFiles(t, ca), certFiles(t, ca), udp, udp, tls, web, s.Addr, s.Web)})
+`, certs, certs, udp, udp, tls, web, s.Addr, s.Web)})
 	made, failed, end := steadyCalls(t, udp)
 	defer end()
 	began := n.settled()
@@ -100,23 +99,6 @@ func descriptors(t *testing.T, want uint64) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil || lim.Cur < want {
 		t.Skipf("this process may have %d descriptors only", lim.Cur)
 	}
-}
-
-var certDirs sync.Map // folder of the files of a CA
-
-// certFiles writes a certificate of the CA once and gives its folder.
-func certFiles(t *testing.T, ca *lbtest.CA) string {
-	t.Helper()
-	if dir, ok := certDirs.Load(ca); ok {
-		return dir.(string)
-	}
-	dir := t.TempDir()
-	ca.Files(dir, "public", lbtest.Leaf{Names: []string{"front.example.net"}})
-	if _, err := os.Stat(filepath.Join(dir, "public.pem")); err != nil {
-		t.Fatal(err)
-	}
-	certDirs.Store(ca, dir)
-	return dir
 }
 
 // steadyCalls makes whole calls over UDP and TCP, one after the other, until end.

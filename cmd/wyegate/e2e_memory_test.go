@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -82,16 +81,7 @@ func TestIdleClientsAreCheap(t *testing.T) {
 		t.Skip("reads /proc")
 	}
 	const few, many, most = 1000, 8000, 12 << 10
-	var lim syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil {
-		t.Fatal(err)
-	}
-	if lim.Cur < many+1000 {
-		lim.Cur = min(lim.Max, 1<<16)
-		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil || lim.Cur < many+1000 {
-			t.Skipf("this process may have %d descriptors only", lim.Cur)
-		}
-	}
+	descriptors(t, many+1000)
 	n, _, sip, web, _ := smallNode(t, "limits: {connections: {per_source: 100000}, http: {idle_timeout: 10m}}")
 	for _, c := range []struct {
 		name string

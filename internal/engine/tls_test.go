@@ -115,20 +115,8 @@ func (e *edge) calledBack(ctx context.Context, phone *lbtest.UA, path *lbtest.Pa
 	if err != nil || m.Status != 200 {
 		e.t.Fatalf("call: %v %v", m, err)
 	}
-	for _, s := range e.servers {
-		if s.Name != d.Peer {
-			continue
-		}
-		other := s.DialogOf(d.CallID)
-		to, transport := other.RouteAddr()
-		back, err := s.Dial(transport, to)
-		if err != nil {
-			e.t.Fatal(err)
-		}
-		other.SetPath(back)
-		if m, err := other.Bye(ctx); err != nil || m.Status != 200 {
-			e.t.Errorf("BYE of the server: %v %v", m, err)
-		}
+	if m, err := e.theOther(e.t, d).Bye(ctx); err != nil || m.Status != 200 {
+		e.t.Errorf("BYE of the server: %v %v", m, err)
 	}
 	if phone.SeenCount("BYE") != 1 {
 		e.t.Errorf("the phone saw %d BYE", phone.SeenCount("BYE"))
