@@ -20,6 +20,11 @@ type Decider struct {
 	scratch proxy.Scratch
 	codec   proxy.Codec
 	turn    uint8
+	waits   bool // a number would have to be waited for, and may not
+
+	// NoWait makes Decide give ErrWait where it would wait for a number. Nothing is leased or counted then: the caller
+	// asks again from where it may wait.
+	NoWait bool
 }
 
 // Choice is where a request goes. Key is lent: it lives as long as the request's bytes and the Decider's memory.
@@ -62,7 +67,11 @@ func (d *Decider) Decide(g *Generation, l *Listener, v *View, c *Choice, e *prox
 		return ErrLoop
 	}
 	c.App.upgrade(v)
+	d.waits = false
 	d.place(v, c, e)
+	if d.waits {
+		return ErrWait
+	}
 	if e != nil {
 		return d.explain(c, e)
 	}
@@ -157,6 +166,10 @@ func (d *Decider) key(v *View, c *Choice, e *proxy.Explanation) proxy.Key {
 	d.scratch.DCR.GiveUp = false
 	k := d.evaluate(v, t, e)
 	for n := 1; k.Number != nil && !d.scratch.DCR.GiveUp; n++ {
+		if d.NoWait {
+			d.waits = true
+			break
+		}
 		if c.gen.Numbers == nil || !c.gen.Numbers.Await(t, k.Number, until) || n == maxNumbers {
 			e.Note("rules", "a number is not known")
 			d.scratch.DCR.GiveUp = true

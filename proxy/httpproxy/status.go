@@ -30,6 +30,7 @@ var (
 	ErrConnectSlow   = errors.New("httpproxy: connect timed out")
 	ErrBusy          = errors.New("httpproxy: no connection to the server is free")
 	ErrDraining      = errors.New("httpproxy: node drains")
+	ErrWait          = errors.New("httpproxy: a number must be waited for") // never an answer: Decider.NoWait
 	ErrPanic         = errors.New("httpproxy: internal fault")
 	ErrNoServer      = routing.ErrNoServer
 )

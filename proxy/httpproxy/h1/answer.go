@@ -118,7 +118,7 @@ func (c *conn) letters(err error) (end, phase byte) {
 func (c *conn) account() {
 	x := c.x
 	x.choice.End()
-	now := c.f.now()
+	now := c.now()
 	class := obs.CodeClass(x.code)
 	t := c.l.None
 	if x.choice.App != nil {

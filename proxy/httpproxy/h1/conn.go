@@ -31,8 +31,16 @@ type conn struct {
 	born     int64   // as time of the Front
 	spread   float64 // from -1 to 1: how this connection's age differs from others'
 	old      int64   // from when on an answer ends it; 0: never
+	heading  bool    // the head in x was begun
+	fast     fast    // what the loop knows of the request
 	upgraded *tunnel // what it becomes when the exchange is given back
 	handed   *handover
+
+	// How it goes between its goroutine and the loop: whoever gives it away touches it no more.
+	turn   chan stage  // what the goroutine is to go on with
+	lent   atomic.Bool // the loop has it
+	queued atomic.Bool // it is among those the loop will look at
+	behind *conn       // there
 
 	place int // in its shard, guarded by the shard's lock
 
@@ -48,6 +56,10 @@ type conn struct {
 // serve serves request after request, in order, until one side ends it.
 func (c *conn) serve() {
 	c.client.owner = c
+	if c.client.desc != nil {
+		c.takeTurns()
+		return
+	}
 	for {
 		if !c.listens() {
 			return
@@ -98,8 +110,10 @@ func (c *conn) receive() bool {
 		return false
 	}
 	x := c.x
-	x.begin(c)
-	timed := false
+	timed := c.heading // the loop has read some of it
+	if c.heading = false; !timed {
+		x.begin(c)
+	}
 	for {
 		n, err := x.req.ParseRequest(x.in[:x.fill], &x.headLimits)
 		if err != nil {
@@ -186,7 +200,7 @@ func (c *conn) waitPlain() bool {
 func (c *conn) release() {
 	if x := c.x; x != nil {
 		c.x = nil
-		c.f.exchanges.put(x)
+		c.f.giveBack(x)
 	}
 }
 
@@ -212,9 +226,7 @@ func (c *conn) end() {
 		return
 	}
 	if c.broken {
-		if c.client.tcp != nil {
-			_ = c.client.tcp.SetLinger(0)
-		}
+		c.client.reset()
 		c.release()
 		return
 	}

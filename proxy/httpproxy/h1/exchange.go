@@ -25,7 +25,7 @@ type exchange struct {
 	dec                  httpproxy.Decider
 	choice               httpproxy.Choice
 	rec                  obs.Record
-	chunks, back         http1.Chunks // of the request, of the response
+	chunks, down         http1.Chunks // of the request, of the response
 
 	start, first, connect int64 // time of the Front: begin, first octet of the answer, spent connecting
 	bytesIn, bytesOut     int64
@@ -38,6 +38,8 @@ type exchange struct {
 	interim               int  // 1xx responses so far
 	same                  bool // one more try on a new connection to the same server was spent
 	end, phase            byte // letters 1 and 2 of the disposition
+	light                 bool // in is small, and out, all and resp are a loop's or those of back
+	back                  *backing
 
 	up uploader
 	sp splicer
@@ -50,6 +52,31 @@ const (
 	headRoom   = 1 << 10 // in front of resp
 )
 
+// backing is what an exchange writes from and receives responses into.
+type backing struct{ out, all []byte }
+
+func (f *Front) newBacking(want, resp int) *backing {
+	return &backing{out: make([]byte, 0, want+fieldsRoom), all: make([]byte, headRoom+max(respSize, want, resp))}
+}
+
+// giveBack takes an exchange that is needed no more.
+func (f *Front) giveBack(x *exchange) {
+	if !x.light {
+		f.exchanges.put(x)
+		return
+	}
+	f.unback(x)
+	f.light.put(x)
+}
+
+// unback takes what a light exchange had to itself.
+func (f *Front) unback(x *exchange) {
+	if x.back != nil {
+		f.backing.put(x.back)
+		x.back, x.out, x.all, x.resp = nil, nil, nil, nil
+	}
+}
+
 // exchange gives memory for one request, from the free list or new.
 func (f *Front) exchange(c *conn) *exchange {
 	want := c.gen.Limits.MaxHeader + bodyRoom
@@ -57,12 +84,15 @@ func (f *Front) exchange(c *conn) *exchange {
 		x.fill = 0
 		return x
 	}
-	x := &exchange{
-		in:  make([]byte, want),
-		out: make([]byte, 0, want+fieldsRoom),
-		all: make([]byte, headRoom+max(respSize, want)),
-	}
-	x.resp = x.all[headRoom:]
+	x := newExchange(want)
+	b := f.newBacking(want, 0)
+	x.out, x.all, x.resp = b.out, b.all, b.all[headRoom:]
+	return x
+}
+
+// newExchange makes one without memory for responses.
+func newExchange(size int) *exchange {
+	x := &exchange{in: make([]byte, size)}
 	x.req.Fields = make([]http1.Field, 0, 32)
 	x.answer.Fields = make([]http1.Field, 0, 32)
 	x.view.Head = &x.req
@@ -78,7 +108,7 @@ func (x *exchange) begin(c *conn) {
 	x.view.Reset()
 	x.view.Remote, x.view.Local, x.view.TLS, x.view.SNI = c.remote, c.local, c.l.TLS, c.sni
 	x.choice = httpproxy.Choice{Rule: -1}
-	x.start, x.first, x.connect = c.f.now(), 0, 0
+	x.start, x.first, x.connect = c.now(), 0, 0
 	x.head, x.pos, x.have = 0, 0, 0
 	x.bytesIn, x.bytesOut, x.code, x.interim = 0, 0, 0, 0
 	x.framed = false

@@ -46,6 +46,12 @@ type Front struct {
 	numbers   atomic.Uint32 // of connections, to spread them over shards
 
 	panics atomic.Uint64
+
+	loops   loops
+	homes   int                // how many loops there can be
+	light   freeList[exchange] // with memory for a small head only
+	backing freeList[backing]
+	ended   atomic.Bool // Run has
 }
 
 // New makes a Front. It serves nothing before Swap has given it a generation, and watches no time before Run.
@@ -64,6 +70,9 @@ func New(c Config) *Front {
 	f.exchanges.init()
 	f.pieces.init()
 	f.pipes.init()
+	f.homes = loopsWanted()
+	f.light.init()
+	f.backing.init()
 	return f
 }
 
@@ -95,6 +104,7 @@ func (f *Front) Handler(listener string) func(ctx context.Context, c net.Conn) {
 func (f *Front) Serve(ctx context.Context, nc net.Conn, listener string) {
 	c := &conn{f: f, listener: listener, number: f.numbers.Add(1), born: f.now(), spread: 2*rand.Float64() - 1}
 	c.client.init(nc)
+	f.adopt(c)
 	c.remote, c.local = addrPort(nc.RemoteAddr()), addrPort(nc.LocalAddr())
 	if t, ok := nc.(*tls.Conn); ok {
 		c.sni = t.ConnectionState().ServerName
@@ -102,11 +112,13 @@ func (f *Front) Serve(ctx context.Context, nc net.Conn, listener string) {
 	if c.client.raw != nil {
 		c.readStep = c.readOnce
 	}
-	defer func() { _ = nc.Close() }()
+	defer func() { _ = c.client.Conn.Close() }()
 	f.serve(ctx, c)
 	if h := c.handed; h != nil && ctx.Err() == nil {
 		c.client.calm()
-		h.serve(ctx, nc, h.early)
+		if c.client.ordinary() {
+			h.serve(ctx, c.client.Conn, h.early)
+		}
 	}
 }
 
@@ -114,6 +126,9 @@ func (f *Front) Serve(ctx context.Context, nc net.Conn, listener string) {
 func (f *Front) serve(ctx context.Context, c *conn) {
 	f.conns.add(c)
 	defer f.conns.remove(c)
+	if f.ended.Load() {
+		c.fire(woken)
+	}
 	stop := context.AfterFunc(ctx, func() {
 		c.cancelled.Store(true)
 		c.fire(woken)

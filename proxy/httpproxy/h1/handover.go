@@ -12,6 +12,18 @@ type handover struct {
 	early []byte
 }
 
+// readdressed is a connection whose addresses are those that count (a PROXY header carried them).
+type readdressed struct {
+	net.Conn
+	local, remote net.Addr
+}
+
+func (r *readdressed) LocalAddr() net.Addr  { return r.local }
+func (r *readdressed) RemoteAddr() net.Addr { return r.remote }
+
+// NetConn is the real connection.
+func (r *readdressed) NetConn() net.Conn { return r.Conn }
+
 // websocket answers a request for the path of SIP over WebSocket; false: it was for somebody else.
 func (c *conn) websocket() bool {
 	x, ws := c.x, c.l.WebSocket

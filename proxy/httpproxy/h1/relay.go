@@ -7,6 +7,20 @@ import (
 // relay writes the final head and the body behind it, n octets of resp being the received head. clean says that nothing
 // is left over on the server's connection. The head goes out with what has come of the body in one write.
 func (c *conn) relay(s *server, n int, f http1.Framing) (clean bool, err error) {
+	c.prepare(f)
+	switch f.Kind {
+	case http1.Sized:
+		return c.relaySized(s, n, f.Length)
+	case http1.Chunked:
+		return c.relayChunked(s, n, c.x.req.Minor == 0)
+	case http1.UntilClose:
+		return false, c.relayRest(s, n, c.x.req.Minor == 0)
+	}
+	return c.x.have == n, c.lead(n, n)
+}
+
+// prepare settles how the response goes out, and writes its head into out.
+func (c *conn) prepare(f http1.Framing) {
 	x := c.x
 	old := x.req.Minor == 0
 	x.keep = x.keep && c.stays()
@@ -19,15 +33,6 @@ func (c *conn) relay(s *server, n int, f http1.Framing) (clean bool, err error) 
 	x.framed = !old && (f.Kind == http1.Chunked || f.Kind == http1.UntilClose)
 	c.composeHead(x.framed)
 	x.code = x.answer.Status
-	switch f.Kind {
-	case http1.Sized:
-		return c.relaySized(s, n, f.Length)
-	case http1.Chunked:
-		return c.relayChunked(s, n, old)
-	case http1.UntilClose:
-		return false, c.relayRest(s, n, old)
-	}
-	return x.have == n, c.lead(n, n)
 }
 
 // lead writes the head and resp[n:to]. The head is put right before the body in memory where there is room.
@@ -52,34 +57,40 @@ func (c *conn) relaySized(s *server, n int, length int64) (clean bool, err error
 	if err := c.lead(n, to); err != nil {
 		return false, err
 	}
+	return clean, c.pour(s, left)
+}
+
+// pour moves the octets of a body that have not come yet.
+func (c *conn) pour(s *server, left int64) error {
+	x := c.x
 	if left >= spliceLeast && c.client.raw != nil && s.raw != nil {
 		done, err := x.sp.copy(c, s, left)
 		x.bytesOut += done
 		if err != nil {
-			return false, err
+			return err
 		}
 		if left -= done; left == 0 {
-			return clean, nil
+			return nil
 		}
 	}
 	for left > 0 {
 		c.arm(c.f.now(), c.gen.Limits.BodyIdle)
 		got, err := s.Read(x.all[:min(left, int64(len(x.all)))])
 		if got == 0 {
-			return false, serverLost(err)
+			return serverLost(err)
 		}
 		if err := c.write(x.all[:got]); err != nil {
-			return false, err
+			return err
 		}
 		left -= int64(got)
 	}
-	return clean, nil
+	return nil
 }
 
 // relayChunked passes chunks on as they came; to a client of HTTP/1.0 only their data.
 func (c *conn) relayChunked(s *server, n int, bare bool) (clean bool, err error) {
 	x := c.x
-	x.back = http1.Chunks{Bare: bare}
+	x.down = http1.Chunks{Bare: bare}
 	x.backTrailer.Reset()
 	from, at := n, n // resp[from:at] is to be written, resp[at:have] to be looked at
 	led := false
@@ -94,8 +105,8 @@ func (c *conn) relayChunked(s *server, n int, bare bool) (clean bool, err error)
 		return nil
 	}
 	for {
-		for at < x.have && !x.back.AtTrailers() {
-			pass, skip, err := x.back.Step(x.resp[at:x.have])
+		for at < x.have && !x.down.AtTrailers() {
+			pass, skip, err := x.down.Step(x.resp[at:x.have])
 			if at += pass; err != nil {
 				_ = flush()
 				return false, badResponse(err.Error())
@@ -108,7 +119,7 @@ func (c *conn) relayChunked(s *server, n int, bare bool) (clean bool, err error)
 				from = at
 			}
 		}
-		if x.back.AtTrailers() {
+		if x.down.AtTrailers() {
 			used, end, err := c.trailers(at, bare)
 			if err != nil {
 				_ = flush()

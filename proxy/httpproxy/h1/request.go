@@ -9,7 +9,6 @@ import (
 
 // request answers the request in the exchange. It gives false when the connection is to end.
 func (c *conn) request() bool {
-	x := c.x
 	c.listens() // it may have waited for this request for long
 	if c.websocket() {
 		return false
@@ -18,7 +17,12 @@ func (c *conn) request() bool {
 		c.refuse(err)
 		return !c.closing
 	}
-	err := c.attempts()
+	return c.settle(c.attempts(nil))
+}
+
+// settle ends a request whose attempts gave err, and says whether the connection goes on.
+func (c *conn) settle(err error) bool {
+	x := c.x
 	c.watch.Store(0)
 	switch {
 	case err == nil && c.upgraded != nil:
@@ -35,6 +39,14 @@ func (c *conn) request() bool {
 
 // decide runs the gate and the decision.
 func (c *conn) decide() error {
+	if err := c.admit(); err != nil {
+		return err
+	}
+	return c.x.dec.Decide(c.gen, c.l, &c.x.view, &c.x.choice, nil)
+}
+
+// admit runs the gate.
+func (c *conn) admit() error {
 	x := c.x
 	v := &x.view
 	err := c.l.Admit(v)
@@ -49,7 +61,7 @@ func (c *conn) decide() error {
 	if max := c.gen.Limits.MaxBody; max > 0 && v.Framing.Kind == http1.Sized && v.Framing.Length > max {
 		return httpproxy.ErrBodyLong
 	}
-	return x.dec.Decide(c.gen, c.l, v, &x.choice, nil)
+	return nil
 }
 
 // lenient lets a message with both lengths pass where the service wants that: chunked wins, and the connection closes
@@ -66,11 +78,13 @@ func (c *conn) lenient(err error) error {
 	return err
 }
 
-// attempts offers the request to servers until one answers or it may not be offered again (HB-3, 9.7).
-func (c *conn) attempts() error {
+// attempts offers the request to servers until one answers or it may not be offered again (HB-3, 9.7). on is a server
+// that has the request already, or nil.
+func (c *conn) attempts(on *server) error {
 	x := c.x
 	for {
-		err := c.attempt()
+		err := c.attempt(on)
+		on = nil
 		if err == nil {
 			return nil
 		}
@@ -92,24 +106,33 @@ func (r retry) Is(target error) bool { return target == errRetry }
 
 var errRetry = errors.New("h1: may be tried again")
 
-// attempt offers the request to the leased server, over a pooled connection or a new one.
-func (c *conn) attempt() error {
+// attempt offers the request to the leased server, over a pooled connection or a new one; or goes on where it was sent
+// over one already.
+func (c *conn) attempt(on *server) error {
 	x := c.x
-	if err := c.compose(); err != nil {
-		return err
-	}
+	composed := false
 	for {
-		s, err := c.connection(x.same)
-		if err != nil {
-			x.phase = 'C'
-			if errors.Is(err, httpproxy.ErrBusy) {
-				x.phase = 'Q'
+		if on == nil && !composed {
+			if err := c.compose(); err != nil {
 				return err
 			}
-			return retry{err} // no octet was sent: any method, any body
+			composed = true
 		}
-		used := s.used > 0
-		err = c.exchangeOn(s, used)
+		s, used, err := on, on != nil && on.used > 1, error(nil)
+		if on != nil {
+			on, err = nil, c.exchangeRest(s)
+		} else {
+			if s, err = c.connection(x.same); err != nil {
+				x.phase = 'C'
+				if errors.Is(err, httpproxy.ErrBusy) {
+					x.phase = 'Q'
+					return err
+				}
+				return retry{err} // no octet was sent: any method, any body
+			}
+			used = s.used > 0
+			err = c.exchangeOn(s, used)
+		}
 		if err == nil {
 			return nil
 		}
@@ -138,17 +161,37 @@ func (c *conn) repeatable(err error) bool {
 // exchangeOn sends the request over s and relays the response. When it gives nil the response is out, whole, and s is
 // back in the pool or closed.
 func (c *conn) exchangeOn(s *server, used bool) error {
-	x := c.x
-	s.owner = c
 	c.server.Store(s)
 	defer c.server.Store(nil)
+	c.underWay(s)
+	return c.conclude(s, c.send(s, used))
+}
+
+// exchangeRest goes on where the loop has sent the request over s, or most of it.
+func (c *conn) exchangeRest(s *server) (err error) {
+	c.server.Store(s)
+	defer c.server.Store(nil)
+	if c.fast.unsent {
+		c.fast.unsent = false
+		_, err = s.Write(c.x.out)
+	}
+	return c.conclude(s, err)
+}
+
+// underWay notes that the request goes over s from now on.
+func (c *conn) underWay(s *server) {
+	x := c.x
+	s.owner = c
 	x.have = 0
-	now := c.f.now()
+	now := c.now()
 	c.arm(now, c.gen.Limits.ResponseTimeout)
 	c.watch.Store(now + watchAfter)
 	x.phase = 'W'
 	s.used++
-	err := c.send(s, used)
+}
+
+// conclude takes the response to a request that was sent, err saying how that went.
+func (c *conn) conclude(s *server, err error) error {
 	if err == nil {
 		err = c.response(s)
 	}

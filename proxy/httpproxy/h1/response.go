@@ -33,25 +33,36 @@ func (c *conn) response(s *server) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", httpproxy.ErrBadResponse, err)
 	}
-	x.first = c.f.now()
+	reuse := c.answered() && !stray
+	clean, err := c.relay(s, n, f)
+	if err != nil {
+		return err
+	}
+	c.dismiss(s, reuse && clean)
+	return nil
+}
+
+// answered takes note of a final response, and says whether its connection may be used again.
+func (c *conn) answered() bool {
+	x := c.x
+	x.first = c.now()
 	x.answer.CutHopByHop()
 	if x.answer.Status == 204 {
 		x.answer.CutAll(http1.ContentLength, http1.CutHop)
 	}
 	x.phase = 'D'
 	a := &x.answer
-	reuse := !stray && (a.Minor == 1 && !a.WantsClose() || a.Minor == 0 && a.WantsKeepAlive() && !a.WantsClose())
-	clean, err := c.relay(s, n, f)
-	if err != nil {
-		return err
-	}
-	x.phase = '-'
-	if reuse && clean && x.up.sent() {
+	return a.Minor == 1 && !a.WantsClose() || a.Minor == 0 && a.WantsKeepAlive() && !a.WantsClose()
+}
+
+// dismiss ends the work with a server whose response is out.
+func (c *conn) dismiss(s *server, reuse bool) {
+	c.x.phase = '-'
+	if reuse && c.x.up.sent() {
 		s.release()
 	} else {
 		s.close()
 	}
-	return nil
 }
 
 // readHead reads one response head and gives its length. A server that ends without an octet is ErrServerGone.

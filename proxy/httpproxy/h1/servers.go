@@ -35,7 +35,7 @@ type pool struct {
 	at      address
 	conns   []atomic.Pointer[server]
 	free    stack
-	idle    stack
+	idle    []stack // by home: connections of the runtime's poller, then those of each loop
 	waiting atomic.Int32
 	wake    chan struct{}
 	used    atomic.Int64 // time of the Front of the last request
@@ -48,7 +48,10 @@ type server struct {
 	pool *pool
 	f    *Front
 	slot int
-	used int // requests it was used for
+	home int   // among the pool's idle stacks
+	fast *conn // a loop serves this one over it; owned by the loop
+	wary bool  // a goroutine had it last: what came meanwhile the loop does not know
+	used int   // requests it was used for
 	life time.Duration
 
 	state atomic.Int32
@@ -81,7 +84,10 @@ func (v *servers) add(a address) *pool {
 		maps.Copy(next, *m)
 	}
 	n := v.front.cfg.PerServer
-	p := &pool{at: a, conns: make([]atomic.Pointer[server], n), free: newStack(n), idle: newStack(n), wake: make(chan struct{}, n)}
+	p := &pool{at: a, conns: make([]atomic.Pointer[server], n), free: newStack(n), idle: make([]stack, v.front.homes+1), wake: make(chan struct{}, n)}
+	for i := range p.idle {
+		p.idle[i] = newStack(n)
+	}
 	for i := n - 1; i >= 0; i-- {
 		p.free.push(i)
 	}
@@ -115,11 +121,19 @@ func (v *servers) get(c *conn, fresh bool) (*server, error) {
 func (p *pool) get(c *conn, fresh bool) (*server, error) {
 	p.used.Store(c.x.start)
 	for {
-		if s := p.take(fresh); s != nil {
-			return s, nil
+		if !fresh {
+			if s := p.take(c.home()); s != nil {
+				return s, nil
+			}
 		}
 		slot, ok := p.free.pop()
 		if !ok {
+			if s := p.steal(); s != nil && !fresh {
+				return s, nil
+			} else if s != nil {
+				s.close()
+				continue
+			}
 			if err := p.await(c); err != nil {
 				return nil, err
 			}
@@ -135,14 +149,20 @@ func (p *pool) get(c *conn, fresh bool) (*server, error) {
 	}
 }
 
-// take pops an idle connection. Those that were closed meanwhile give their slots back. With fresh, idle ones are closed
-// only as far as slots are needed: none is taken.
-func (p *pool) take(fresh bool) *server {
-	if fresh {
-		return nil
+// steal takes an idle connection of any home: no more can be opened.
+func (p *pool) steal() *server {
+	for home := range p.idle {
+		if s := p.take(home); s != nil {
+			return s
+		}
 	}
+	return nil
+}
+
+// take pops an idle connection. Those that were closed meanwhile give their slots back.
+func (p *pool) take(home int) *server {
 	for {
-		slot, ok := p.idle.pop()
+		slot, ok := p.idle[home].pop()
 		if !ok {
 			return nil
 		}
@@ -172,9 +192,11 @@ func (p *pool) signal() {
 func (p *pool) await(c *conn) error {
 	p.waiting.Add(1)
 	defer p.waiting.Add(-1)
-	if slot, ok := p.idle.pop(); ok {
-		p.idle.push(slot) // it came between two looks
-		return nil
+	for i := range p.idle {
+		if slot, ok := p.idle[i].pop(); ok {
+			p.idle[i].push(slot) // it came between two looks
+			return nil
+		}
 	}
 	t := time.NewTimer(c.f.cfg.ServerWait)
 	defer t.Stop()
@@ -216,6 +238,7 @@ func (p *pool) dial(c *conn, slot int) (*server, error) {
 	s.owner = c
 	if s.raw != nil {
 		_ = s.raw.Control(tuneServer)
+		c.f.adoptServer(c, s)
 	}
 	p.conns[slot].Store(s)
 	return s, nil
@@ -259,10 +282,18 @@ func (s *server) release() {
 		return
 	}
 	s.owner = nil
-	s.since.Store(s.f.now())
+	s.wary = true
+	s.rest(s.f.now())
+}
+
+func (s *server) rest(now int64) {
+	s.since.Store(now)
 	s.state.Store(resting)
-	s.pool.idle.push(s.slot)
+	s.pool.idle[s.home].push(s.slot)
 	s.pool.signal()
+	if s.f.ended.Load() && s.state.CompareAndSwap(resting, closed) {
+		_ = s.Conn.Close()
+	}
 }
 
 // close ends the connection and frees its slot. A second call does nothing.

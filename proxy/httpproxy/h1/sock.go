@@ -13,8 +13,12 @@ import (
 // fields and its functions are made once, so that a step allocates nothing.
 type sock struct {
 	net.Conn
-	tcp *net.TCPConn    // the socket itself; nil when there is none, or TLS is on it
-	raw syscall.RawConn // of tcp
+	tcp  *net.TCPConn    // the socket itself; nil when there is none, TLS is on it, or a loop watches it
+	raw  syscall.RawConn // of tcp or desc
+	desc *desc           // the socket where a loop watches it
+
+	inTurn bool   // a loop is at work: a write that would wait goes to stash
+	stash  []byte // what a loop could not write
 
 	owner *conn // whose time counts while this socket waits
 
@@ -38,9 +42,36 @@ func (s *sock) init(c net.Conn) {
 		s.tcp = nil
 		return
 	}
+	s.setRaw(raw)
+}
+
+func (s *sock) setRaw(raw syscall.RawConn) {
 	s.raw = raw
 	s.writeStep, s.tripStep = s.writeOnce, s.tripOnce
 	s.waitRead, s.waitWrite = raw.Read, raw.Write
+}
+
+// reset has the next close destroy what is under way.
+func (s *sock) reset() {
+	if l, ok := s.socket().(interface{ SetLinger(sec int) error }); ok {
+		_ = l.SetLinger(0)
+	}
+}
+
+// socket is the TCP socket, below TLS no more: nil.
+func (s *sock) socket() net.Conn {
+	if s.tcp != nil {
+		return s.tcp
+	}
+	return s.Conn
+}
+
+// left says whether the other side has closed its half.
+func (s *sock) left() bool {
+	if s.desc != nil {
+		return s.desc.hup.Load()
+	}
+	return gone(s.raw)
 }
 
 func tcpOf(c net.Conn) *net.TCPConn {
@@ -83,10 +114,27 @@ func (s *sock) Write(b []byte) (int, error) {
 		return s.writePlain(b)
 	}
 	s.out, s.err = b, nil
+	if s.inTurn {
+		return s.writeInTurn(len(b))
+	}
 	if err := s.step(s.writeStep, s.waitWrite); err != nil {
 		s.err = err
 	}
 	n := len(b) - len(s.out)
+	s.out = nil
+	return n, s.err
+}
+
+// writeInTurn writes what the socket takes and keeps the rest: a loop does not wait.
+func (s *sock) writeInTurn(n int) (int, error) {
+	if len(s.stash) == 0 {
+		s.writeOnce(uintptr(s.desc.fd))
+	}
+	if s.err != nil {
+		n -= len(s.out)
+	} else if len(s.out) > 0 {
+		s.stash = append(s.stash, s.out...)
+	}
 	s.out = nil
 	return n, s.err
 }

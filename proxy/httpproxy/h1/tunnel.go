@@ -114,8 +114,8 @@ func (t *tunnel) run() {
 	t.s.close()
 	t.choice.TunnelEnds(time.Now())
 	t.account(why)
-	if t.failed.Load() && why >= 0 && c.client.tcp != nil {
-		_ = c.client.tcp.SetLinger(0)
+	if t.failed.Load() && why >= 0 {
+		c.client.reset()
 	}
 }
 

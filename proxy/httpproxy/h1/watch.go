@@ -2,6 +2,7 @@ package h1
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -23,11 +24,17 @@ const (
 
 // Run watches the time of all connections until ctx ends.
 func (f *Front) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	f.beginLoops(&running)
+	defer f.endLoops()
 	t := time.NewTicker(tick)
 	defer t.Stop()
 	for {
 		select {
 		case <-ctx.Done():
+			f.ended.Store(true)
+			f.conns.each(func(c *conn) { c.fire(woken) })
 			f.servers.closeIdle(1 << 62)
 			f.pipes.closeAll()
 			return nil
@@ -59,7 +66,7 @@ func (c *conn) lookForClient(now int64) {
 	if w == 0 || now < w || c.client.raw == nil {
 		return
 	}
-	if d := c.deadline.Load(); d >= 0 && c.watch.CompareAndSwap(w, now+watchAfter) && gone(c.client.raw) {
+	if d := c.deadline.Load(); d >= 0 && c.watch.CompareAndSwap(w, now+watchAfter) && c.client.left() {
 		c.fireAt(d, left)
 	}
 }
@@ -80,6 +87,9 @@ func (c *conn) wake() {
 	c.client.wake()
 	if s := c.server.Load(); s != nil {
 		s.wake()
+	}
+	if c.lent.Load() {
+		c.client.desc.l.post(c)
 	}
 }
 
