@@ -49,7 +49,10 @@ type sipListener struct {
 
 // sipGeneration makes what the SIP workers decide on.
 func (d *Draft) sipGeneration(w wiring, listeners []sipListener) (*sipproxy.Generation, error) {
-	g := sipproxy.GenerationConfig{Number: d.Number, Secrets: w.secrets, LocalAddrs: w.local}
+	o := d.Config.Limits.SIP.Overload
+	g := sipproxy.GenerationConfig{Number: d.Number, Secrets: w.secrets, LocalAddrs: w.local, Overload: sipproxy.Overload{
+		Target: o.TargetDelay, Status: o.Answer, RetryAfter: o.RetryAfter, Jitter: o.RetryAfterJitter,
+	}}
 	for _, l := range listeners {
 		g.Listeners = append(g.Listeners, d.sipListener(w, l))
 	}

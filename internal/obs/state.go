@@ -17,6 +17,7 @@ type State struct {
 	Sites         []SiteState
 	Certificates  map[string]time.Time     // by name: when it ends
 	EnumWaiting   map[string]int           // by service
+	SIPShed       uint64                   // refused or dropped because messages waited too long
 	OverloadDelay map[string]time.Duration // by protocol: sip, http
 }
 

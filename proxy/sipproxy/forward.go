@@ -122,6 +122,9 @@ func (w *worker) handle(r *request) {
 			w.park(r, key, &decision{park: parkBehind})
 			return
 		}
+		if w.shedding(r) {
+			return
+		}
 		d := w.decide(r, nil, nil)
 		w.carry(r, &d, key, 0)
 		return

@@ -32,6 +32,7 @@ type GenerationConfig struct {
 	Domains []string
 	// LocalAddrs are the addresses of this host, for listeners bound to a wildcard.
 	LocalAddrs []netip.Addr
+	Overload   Overload
 }
 
 // ListenerConfig is one SIP listener (operations.md 3.2).
@@ -76,6 +77,7 @@ type TargetConfig struct {
 // Generation is everything SIP needs of one configuration. It is built once and never written after.
 type Generation struct {
 	number    uint64
+	overload  Overload
 	secrets   *proxy.Secrets
 	listeners []*listener
 	byTag     map[uint16]*listener
@@ -141,7 +143,7 @@ func NewGeneration(c GenerationConfig) (*Generation, error) {
 		return nil, ErrNoSecrets
 	}
 	g := &Generation{
-		number: c.Number, secrets: c.Secrets, self: newSelves(), sentBy: newSelves(),
+		number: c.Number, overload: c.Overload.withDefaults(), secrets: c.Secrets, self: newSelves(), sentBy: newSelves(),
 		byTag: map[uint16]*listener{}, targetTag: map[uint32]*target{},
 		servers: map[netip.AddrPort]*server{}, udp: map[netip.AddrPort]*server{},
 		hosts: map[netip.Addr]*server{}, names: map[string]*server{},

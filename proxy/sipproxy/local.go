@@ -98,7 +98,11 @@ func (w *worker) extra(r *request, d *decision, bad *sip.Error) []byte {
 	switch {
 	case d.rest:
 		b = append(b, "Retry-After: "...)
-		b = strconv.AppendUint(b, 5+r.d%11, 10) // 5 to 15 s, spread over callers, the same for every copy
+		after := d.after
+		if after == 0 {
+			after = 5 + r.d%11 // 5 to 15 s, spread over callers, the same for every copy
+		}
+		b = strconv.AppendUint(b, after, 10)
 		b = append(b, "\r\n"...)
 	case d.status == 200 && r.class == options:
 		b = append(b, "Accept: application/sdp\r\nAllow: INVITE, ACK, CANCEL, BYE, OPTIONS, REGISTER, PRACK, SUBSCRIBE, NOTIFY, PUBLISH, INFO, REFER, MESSAGE, UPDATE\r\n"...)
