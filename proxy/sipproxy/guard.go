@@ -1,6 +1,7 @@
 package sipproxy
 
 import (
+	"math"
 	"time"
 
 	"github.com/wyegate/wyegate/internal/sip"
@@ -43,35 +44,35 @@ const (
 )
 
 // guard sheds new work of one worker while messages wait too long. The worker feeds it once per batch, so that it needs
-// no clock and no lock. Its signal is the least wait within an interval: a burst that is worked off is no overload, a
-// queue that never empties is.
+// no clock and no lock. Its signal is the least wait within an interval in which the queue was never empty: a burst that is
+// worked off is no overload, and neither is a worker that a busy machine calls late. Shedding would help neither.
 type guard struct {
 	share   float64 // of the offered work that is admitted
 	ends    time.Time
-	least   time.Duration
-	seen    bool // some message came in this interval
+	least   time.Duration // of this interval
 	offered [priorities]uint32
 	shed    [priorities]uint32 // a request whose hash lies below is shed
 }
 
-// note takes the wait of a batch; messages says whether there were any.
-func (g *guard) note(now time.Time, wait, target time.Duration, messages bool) {
-	if messages && (!g.seen || wait < g.least) {
-		g.least, g.seen = wait, true
+// note takes the wait of a batch; emptied says that nothing waited, at least once since the batch before.
+func (g *guard) note(now time.Time, wait, target time.Duration, emptied bool) {
+	if emptied {
+		wait = 0
 	}
+	g.least = min(g.least, wait)
 	if now.Before(g.ends) {
 		return
 	}
 	if !g.ends.IsZero() {
 		g.judge(target)
 	}
-	g.ends, g.seen, g.least = now.Add(guardInterval), false, 0
+	g.ends, g.least = now.Add(guardInterval), math.MaxInt64
 }
 
 // judge sets the share for the next interval, and from what was offered in this one what is shed of each priority.
 func (g *guard) judge(target time.Duration) {
 	switch {
-	case g.seen && g.least > target:
+	case g.least > target:
 		g.share = max(guardLeast, g.share*max(0.5, float64(target)/float64(g.least)))
 	default:
 		g.share = min(1, g.share+guardRise)

@@ -13,9 +13,9 @@ func (g *guard) overloaded(now *time.Time, intervals int, wait time.Duration, of
 		for p, n := range offered {
 			g.offered[p] = n
 		}
-		g.note(*now, wait, 50*time.Millisecond, true)
+		g.note(*now, wait, 50*time.Millisecond, false)
 		*now = now.Add(guardInterval)
-		g.note(*now, wait, 50*time.Millisecond, true)
+		g.note(*now, wait, 50*time.Millisecond, false)
 	}
 }
 
@@ -52,13 +52,15 @@ func TestGuard(t *testing.T) {
 	if seconds > 6 || g.shed != [priorities]uint32{} {
 		t.Errorf("all is admitted again after %v s, %v", seconds, g.shed)
 	}
-	// A burst that is worked off within the interval is no overload, and neither is silence behind a high wait.
-	g.note(now, time.Second, 50*time.Millisecond, true)
-	g.note(now, time.Millisecond, 50*time.Millisecond, true)
-	now = now.Add(guardInterval)
+	// A burst that is worked off within the interval is no overload.
 	g.note(now, time.Second, 50*time.Millisecond, false)
-	now = now.Add(guardInterval)
-	g.note(now, time.Second, 50*time.Millisecond, false)
+	g.note(now, time.Millisecond, 50*time.Millisecond, false)
+	// Nor is a worker that is called late and finds nothing left afterwards.
+	for range 4 {
+		now = now.Add(guardInterval)
+		g.note(now, time.Second, 50*time.Millisecond, true)
+		g.note(now, time.Second, 50*time.Millisecond, false)
+	}
 	if g.share != 1 {
 		t.Errorf("share %v", g.share)
 	}

@@ -15,6 +15,8 @@ type Inbox interface {
 	Receive(ctx context.Context, until time.Time) (msgs []transport.Inbound, events []transport.Event, now time.Time)
 	// Wait is how long the oldest message of the last batch with messages had waited since the kernel got it.
 	Wait() time.Duration
+	// Emptied says whether nothing was waiting, at least once since it was asked last.
+	Emptied() bool
 	// Post hands an event to the worker; false when its queue is full.
 	Post(e transport.Event) bool
 }

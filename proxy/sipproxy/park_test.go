@@ -30,6 +30,7 @@ func newLetters() *letters {
 }
 
 func (l *letters) Wait() time.Duration { return 0 }
+func (l *letters) Emptied() bool       { return true }
 
 func (l *letters) Receive(ctx context.Context, until time.Time) ([]transport.Inbound, []transport.Event, time.Time) {
 	var timer <-chan time.Time

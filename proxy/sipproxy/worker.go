@@ -87,7 +87,7 @@ func (w *worker) run(ctx context.Context) {
 		msgs, events, now := w.port.In.Receive(ctx, w.until())
 		w.now = now
 		if g := w.p.current.Load(); g != nil {
-			w.guard.note(now, w.port.In.Wait(), g.overload.Target, len(msgs) > 0)
+			w.guard.note(now, w.port.In.Wait(), g.overload.Target, w.port.In.Emptied())
 		}
 		w.batch(msgs, events)
 	}
