@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/wyegate/wyegate/config"
@@ -83,6 +84,9 @@ func (d *Draft) sipListener(w wiring, l sipListener) sipproxy.ListenerConfig {
 		Listener: l.tr, Advertise: def.Advertise.String(), Aliases: def.Aliases, Matcher: d.matcher(def),
 		PathHeader: def.PathHeader, Outbound: def.Outbound, ForceRport: def.ForceRport, Protected: def.ProtectedNetwork,
 		DropBad: def.BadRequests == "drop", NoServers: !def.Servers, TLSURI: def.TLSURI == "transport",
+		Overload: slices.ContainsFunc(d.targets, func(t *target) bool {
+			return t.service.SIP.OverloadControl && def.Offers(t.Service) && takes(t.app, "sip")
+		}),
 	}
 	if w.metrics != nil {
 		c.Obs = w.metrics.SIPListener(def.Name)

@@ -18,6 +18,7 @@ type State struct {
 	Certificates  map[string]time.Time     // by name: when it ends
 	EnumWaiting   map[string]int           // by service
 	SIPShed       uint64                   // refused or dropped because messages waited too long
+	SIPLeft       uint64                   // refused because their server asked for less (RFC 7339)
 	OverloadDelay map[string]time.Duration // by protocol: sip, http
 }
 

@@ -126,6 +126,10 @@ func (w *worker) handle(r *request) {
 			return
 		}
 		d := w.decide(r, nil, nil)
+		if d.verb == doServer && w.left(r, d.s) {
+			w.leave(r, &d)
+			return
+		}
 		w.carry(r, &d, key, 0)
 		return
 	}

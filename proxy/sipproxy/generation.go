@@ -48,6 +48,7 @@ type ListenerConfig struct {
 	DropBad    bool // bad_requests: drop
 	NoServers  bool // servers: false: nobody who comes in here is a server
 	TLSURI     bool // tls_uri: transport
+	Overload   bool // overload_control of a service behind it: callers that ask are told our load (SH-4)
 	Obs        *obs.SIPListener
 	Targets    []*obs.SIPTarget // by Target.Number; nil or short: not counted
 }
@@ -129,6 +130,8 @@ type server struct {
 	addrs []serverAddr
 	obs   *obs.Server
 	until time.Time // gone from the configuration: reachable for its live transactions until then; zero: configured
+
+	throttle *throttle // set by the Swap that puts the generation in force
 }
 
 type serverAddr struct {

@@ -14,7 +14,7 @@ func (g *guard) overloaded(now *time.Time, intervals int, wait time.Duration, of
 			g.offered[p] = n
 		}
 		g.note(*now, wait, 50*time.Millisecond, false)
-		*now = now.Add(guardInterval)
+		*now = now.Add(shedInterval)
 		g.note(*now, wait, 50*time.Millisecond, false)
 	}
 }
@@ -46,7 +46,7 @@ func TestGuard(t *testing.T) {
 		t.Fatalf("share %v, %v", last, g.shed)
 	}
 	seconds := 0.0
-	for ; g.share < 1; seconds += guardInterval.Seconds() {
+	for ; g.share < 1; seconds += shedInterval.Seconds() {
 		g.overloaded(&now, 1, time.Millisecond, load)
 	}
 	if seconds > 6 || g.shed != [priorities]uint32{} {
@@ -57,7 +57,7 @@ func TestGuard(t *testing.T) {
 	g.note(now, time.Millisecond, 50*time.Millisecond, false)
 	// Nor is a worker that is called late and finds nothing left afterwards.
 	for range 4 {
-		now = now.Add(guardInterval)
+		now = now.Add(shedInterval)
 		g.note(now, time.Second, 50*time.Millisecond, true)
 		g.note(now, time.Second, 50*time.Millisecond, false)
 	}

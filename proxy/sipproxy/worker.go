@@ -60,6 +60,9 @@ type worker struct {
 	notHeld    uint64 // transactions that were remembered without a pending
 	guard      guard
 	turnedAway atomic.Uint64
+	shares     map[*throttle]*share // parts in what servers asked to be left out
+	askedAway  atomic.Uint64
+	loadText   []byte
 	openNow    atomic.Int64
 	dropped    atomic.Uint64
 	panicked   atomic.Uint64
@@ -72,7 +75,7 @@ func newWorker(p *Proxy, id int) *worker {
 	w := &worker{
 		p: p, id: id, port: p.cfg.Ports[id],
 		mem: newMemory(max(1, p.cfg.Entries/n)), hints: newHints(max(1, p.cfg.Hints/n)),
-		guard: guard{share: 1}, arena: newArena(p.cfg.Arena / n), noTCP: map[hop]time.Time{}, flows: map[uint64]struct{}{},
+		guard: guard{share: 1}, shares: map[*throttle]*share{}, arena: newArena(p.cfg.Arena / n), noTCP: map[hop]time.Time{}, flows: map[uint64]struct{}{},
 	}
 	w.open.max = max(1, p.cfg.Waiting/n)
 	w.lines.left = p.cfg.Records / n
