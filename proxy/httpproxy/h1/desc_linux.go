@@ -31,26 +31,23 @@ type desc struct {
 	readTimer *time.Timer
 }
 
-// adopt takes the socket of t out of the runtime's poller and has l watch it. t is closed; nil: it stays as it was.
-func (l *loop) adopt(t *net.TCPConn, raw syscall.RawConn) *desc {
-	d := &desc{l: l, fd: -1, local: t.LocalAddr(), remote: t.RemoteAddr(), in: make(chan struct{}, 1), out: make(chan struct{}, 1)}
-	err := raw.Control(func(fd uintptr) {
-		if n, err := unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0); err == nil {
-			d.fd = n
-		}
-	})
-	if err != nil || d.fd < 0 {
-		return nil
-	}
+// take takes the socket of t out of the runtime's poller and has l watch it. What comes from here on is told; what came
+// before is there to be read. t is closed in any case.
+func (d *desc) take(l *loop, t *net.TCPConn, raw syscall.RawConn) error {
+	d.l, d.in, d.out = l, make(chan struct{}, 1), make(chan struct{}, 1)
+	var dupErr error
+	err := raw.Control(func(fd uintptr) { d.fd, dupErr = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
 	_ = t.Close()
-	return d
-}
-
-// watch has the loop look at the descriptor. What comes from here on is told; what came before is there to be read.
-func (d *desc) watch() error {
-	d.l.enter(d)
+	if err != nil {
+		return err
+	}
+	if dupErr != nil {
+		return os.NewSyscallError("fcntl", dupErr)
+	}
+	l.enter(d)
 	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(d.slot), Pad: int32(d.gen)}
-	if err := unix.EpollCtl(d.l.ep, unix.EPOLL_CTL_ADD, d.fd, &ev); err != nil {
+	if err := unix.EpollCtl(l.ep, unix.EPOLL_CTL_ADD, d.fd, &ev); err != nil {
+		_ = d.Close()
 		return os.NewSyscallError("epoll_ctl", err)
 	}
 	return nil

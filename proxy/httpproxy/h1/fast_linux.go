@@ -40,44 +40,36 @@ type fast struct {
 const lightRoom = 4 << 10 // octets of a light exchange's in
 
 // adopt has a loop watch the socket of a plain connection, where there is one.
-func (f *Front) adopt(c *conn) {
+func (f *Front) adopt(c *conn) error {
 	if c.client.raw == nil {
-		return
+		return nil
 	}
-	local, remote := c.client.LocalAddr(), c.client.RemoteAddr()
-	if l := f.loopOf(c.number); l != nil {
-		if d := c.client.adopt(l); d != nil {
-			d.local, d.remote, d.client = local, remote, c
-			c.turn = make(chan stage, 1)
-			if err := d.watch(); err != nil {
-				c.f.log.Warn("a connection is not watched", "err", err)
-			}
-		}
+	l := f.loopOf(c.number)
+	if l == nil {
+		return nil
 	}
+	c.turn = make(chan stage, 1)
+	return c.client.adopt(l, &desc{client: c, local: c.client.LocalAddr(), remote: c.client.RemoteAddr()})
 }
 
-func (s *sock) adopt(l *loop) *desc {
-	d := l.adopt(s.tcp, s.raw)
-	if d == nil {
-		return nil
+// adopt has l watch the socket through d. With an error the connection is closed.
+func (s *sock) adopt(l *loop, d *desc) error {
+	if err := d.take(l, s.tcp, s.raw); err != nil {
+		return err
 	}
 	s.tcp, s.desc, s.Conn = nil, d, d
 	s.setRaw(rawDesc{d})
-	return d
+	return nil
 }
 
 // adoptServer does the same with a connection to a server: the loop of the client that it was opened for has it.
-func (f *Front) adoptServer(c *conn, s *server) {
+func (s *server) adopt(c *conn) error {
 	if c.client.desc == nil {
-		return
+		return nil
 	}
 	l := c.client.desc.l
-	if d := s.adopt(l); d != nil {
-		d.server, s.home = s, l.home+1
-		if err := d.watch(); err != nil {
-			c.f.log.Warn("a connection is not watched", "err", err)
-		}
-	}
+	s.home = l.home + 1
+	return s.sock.adopt(l, &desc{server: s, local: s.LocalAddr(), remote: s.RemoteAddr()})
 }
 
 func (c *conn) home() int {
@@ -200,7 +192,7 @@ func (c *conn) relayRestOf(s *server) error {
 // hand gives c to its goroutine.
 func (l *loop) hand(c *conn, st stage) {
 	f := &c.fast
-	f.loop, c.client.inTurn = nil, false
+	l.on, f.loop, c.client.inTurn = nil, nil, false
 	if s := f.server; s != nil {
 		s.fast = nil
 		c.server.Store(s)
@@ -314,14 +306,16 @@ func (l *loop) work(c *conn, step func(*conn)) {
 		if p := recover(); p != nil {
 			c.f.panics.Add(1)
 			c.f.log.Error("http connection failed", slog.String("listener", c.listener), slog.Any("err", p), slog.String("stack", string(debug.Stack())))
-			if c.lent.Load() {
+			if l.on == c {
 				l.hand(c, stagePanic)
 			}
 		}
 	}()
-	c.fast.loop, c.client.inTurn = l, true
+	l.on, c.fast.loop, c.client.inTurn = c, l, true
 	step(c)
-	c.fast.loop, c.client.inTurn = nil, false
+	if l.on == c { // else the goroutine has it by now
+		l.on, c.fast.loop, c.client.inTurn = nil, nil, false
+	}
 }
 
 // fastRead takes what has come of a request.

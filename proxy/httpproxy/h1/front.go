@@ -104,7 +104,10 @@ func (f *Front) Handler(listener string) func(ctx context.Context, c net.Conn) {
 func (f *Front) Serve(ctx context.Context, nc net.Conn, listener string) {
 	c := &conn{f: f, listener: listener, number: f.numbers.Add(1), born: f.now(), spread: 2*rand.Float64() - 1}
 	c.client.init(nc)
-	f.adopt(c)
+	if err := f.adopt(c); err != nil {
+		f.log.Warn("http connection not served", slog.String("listener", listener), slog.Any("err", err))
+		return
+	}
 	c.remote, c.local = addrPort(nc.RemoteAddr()), addrPort(nc.LocalAddr())
 	if t, ok := nc.(*tls.Conn); ok {
 		c.sni = t.ConnectionState().ServerName

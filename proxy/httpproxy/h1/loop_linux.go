@@ -99,6 +99,7 @@ type loop struct {
 	waited bool // since the last batch
 	ready  [256]unix.EpollEvent
 
+	on    *conn       // what it works on
 	spare []*exchange // light ones
 	out   []byte      // what exchanges borrow while the loop works on them
 	all   []byte

@@ -238,7 +238,9 @@ func (p *pool) dial(c *conn, slot int) (*server, error) {
 	s.owner = c
 	if s.raw != nil {
 		_ = s.raw.Control(tuneServer)
-		c.f.adoptServer(c, s)
+		if err := s.adopt(c); err != nil {
+			return nil, fmt.Errorf("%w: %w", httpproxy.ErrConnect, err)
+		}
 	}
 	p.conns[slot].Store(s)
 	return s, nil
