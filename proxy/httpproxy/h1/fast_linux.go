@@ -196,6 +196,9 @@ func (l *loop) hand(c *conn, st stage) {
 	if s := f.server; s != nil {
 		s.fast = nil
 		c.server.Store(s)
+		if c.deadline.Load() < 0 { // it was fired while only the loop knew of the server
+			s.wake()
+		}
 	}
 	switch x := c.x; {
 	case x == nil:

@@ -187,7 +187,7 @@ func (w *wire) answer(method string) (*http.Response, string) {
 	}
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
-		w.t.Fatalf("body: %v after %q", err, body)
+		w.t.Fatalf("body: %v after %d octets, %.200q", err, len(body), body)
 	}
 	return resp, string(body)
 }

@@ -12,31 +12,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loops are the event loops of a Front, one for each processor. They start with the first plain TCP connection while Run
-// runs, and end with Run, once no descriptor is left.
+// loops are the event loops of a Front, one for each processor. They start with the first plain TCP connection, and end
+// with Run, once no descriptor is left.
 type loops struct {
 	mu      sync.Mutex
-	run     *sync.WaitGroup // of Run; nil: Run does not run
-	started bool
-	list    []*loop // written once, before started
-	failed  bool
+	running sync.WaitGroup
+	list    []*loop // nil: not started
+	none    bool    // they can't be made, or Run has ended
 }
 
-// begin lets loops start; end asks them to end, and no more start.
-func (f *Front) beginLoops(g *sync.WaitGroup) {
-	f.loops.mu.Lock()
-	defer f.loops.mu.Unlock()
-	f.loops.run = g
-}
-
+// endLoops asks the loops to end, and waits until they have. No more start.
 func (f *Front) endLoops() {
-	f.loops.mu.Lock()
-	defer f.loops.mu.Unlock()
-	f.loops.run = nil
-	for _, l := range f.loops.list {
-		l.ending.Store(true)
-		l.ring()
+	v := &f.loops
+	v.mu.Lock()
+	v.none = true
+	for _, l := range v.list {
+		l.end()
 	}
+	v.mu.Unlock()
+	v.running.Wait()
 }
 
 // loopOf gives the loop of the connection with that number; nil when there is none.
@@ -44,12 +38,12 @@ func (f *Front) loopOf(number uint32) *loop {
 	v := &f.loops
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.run == nil || v.failed {
+	if v.none {
 		return nil
 	}
-	if !v.started {
+	if v.list == nil {
 		if err := f.startLoops(); err != nil {
-			v.failed = true
+			v.none = true
 			f.log.Warn("no event loops: connections are served by goroutines", "err", err)
 			return nil
 		}
@@ -71,9 +65,8 @@ func (f *Front) startLoops() error {
 		v.list = append(v.list, l)
 	}
 	for _, l := range v.list {
-		v.run.Go(l.serve)
+		v.running.Go(l.serve)
 	}
-	v.started = true
 	return nil
 }
 
@@ -186,6 +179,14 @@ func (l *loop) leave(d *desc) {
 	if l.open--; l.open == 0 && l.ending.Load() {
 		l.ring()
 	}
+}
+
+// end asks the loop to end. The lock keeps the bell open until it was rung.
+func (l *loop) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ending.Store(true)
+	l.ring()
 }
 
 // ring wakes the loop.

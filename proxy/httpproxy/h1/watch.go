@@ -2,7 +2,6 @@ package h1
 
 import (
 	"context"
-	"sync"
 	"time"
 )
 
@@ -24,9 +23,6 @@ const (
 
 // Run watches the time of all connections until ctx ends.
 func (f *Front) Run(ctx context.Context) error {
-	var running sync.WaitGroup
-	defer running.Wait()
-	f.beginLoops(&running)
 	defer f.endLoops()
 	t := time.NewTicker(tick)
 	defer t.Stop()
