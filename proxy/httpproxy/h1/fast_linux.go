@@ -1,6 +1,7 @@
 package h1
 
 import (
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -341,7 +342,7 @@ func (c *conn) fastRead() {
 		return
 	}
 	x.fill += n
-	c.fast.more = n == len(room)
+	c.fast.more = n == len(room) || c.client.desc.hup.Load()
 	c.idle.Store(false)
 	c.fastHead()
 }
@@ -364,6 +365,9 @@ func (c *conn) fastHead() {
 			c.arm(x.start, c.gen.Limits.HeaderTimeout)
 		}
 		if x.fill < len(x.in) {
+			if c.fast.more {
+				c.fastRead()
+			}
 			return
 		}
 	}
@@ -537,7 +541,7 @@ func (c *conn) pump() {
 			return
 		}
 		if errno != 0 || n == 0 {
-			err := error(nil)
+			err := io.EOF
 			if errno != 0 {
 				err = os.NewSyscallError("read", errno)
 			}
@@ -549,8 +553,8 @@ func (c *conn) pump() {
 			c.fastFail(err)
 			return
 		}
-		if n < len(room) && len(c.client.stash) == 0 {
-			return // all that there was
+		if n < len(room) && len(c.client.stash) == 0 && !s.desc.hup.Load() {
+			return // all that there was; the end of the connection would have been told with it
 		}
 	}
 	c.fastDone(f.reuse)

@@ -42,6 +42,12 @@ func (w *wire) warm() *wire {
 	return w
 }
 
+// patient has no timer help out where a wake-up was lost.
+func patient(r *rig, _ *Config) {
+	l := &r.gen.Limits
+	l.HeaderTimeout, l.BodyIdle, l.IdleTimeout, l.ResponseTimeout = time.Hour, time.Hour, time.Hour, time.Hour
+}
+
 // Architecture 4.3: the first request opens the way to the server in the goroutine, those that follow stay in the loop;
 // so do chunked responses that come whole, HEAD, 204 and a POST with its body.
 func TestLoopServesWhatIsPlain(t *testing.T) {
@@ -91,7 +97,7 @@ func TestLoopPipelined(t *testing.T) {
 			}
 		}
 	})
-	r := newRig(t, []string{o.addr})
+	r := newRig(t, []string{o.addr}, patient)
 	w := r.dial().warm()
 	const n = 1000
 	var all strings.Builder
@@ -130,7 +136,7 @@ func TestLoopSlowReader(t *testing.T) {
 			}
 		}
 	})
-	r := newRig(t, []string{o.addr})
+	r := newRig(t, []string{o.addr}, patient)
 	slow, other := r.dial().warm(), r.dial().warm()
 	const many = 400
 	go func() {
@@ -223,6 +229,42 @@ func TestLoopServerLeaves(t *testing.T) {
 	defer mu.Unlock()
 	if posts != 1 {
 		t.Errorf("a POST was sent %d times", posts)
+	}
+}
+
+// HF-7: a body that breaks off is a visible abort, however close its last octets and the end come together; a client that
+// sends half a head and closes ends quietly.
+func TestLoopBreaksOff(t *testing.T) {
+	o := newOrigin(t, func(c *originConn) {
+		for {
+			req, _, err := c.request()
+			if err != nil {
+				return
+			}
+			if req.URL.Path == "/broken" {
+				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"+strings.Repeat("x", 50000))
+				return
+			}
+			_, _ = io.WriteString(c, ok)
+		}
+	})
+	r := newRig(t, []string{o.addr}, patient)
+	for range 20 {
+		w := r.dial().warm().warm()
+		w.send(get("/broken"))
+		resp, err := http.ReadResponse(w.r, nil)
+		if err != nil {
+			continue // the reset has overtaken the head
+		}
+		if n, err := io.Copy(io.Discard, resp.Body); err == nil {
+			t.Fatalf("%d octets of a broken body look whole", n)
+		}
+	}
+	half := r.dial().warm()
+	half.send("GET / HT")
+	_ = half.Conn.(*net.TCPConn).CloseWrite()
+	if text, err := half.rest(); text != "" || err != nil {
+		t.Errorf("half a head got %q, %v", text, err)
 	}
 }
 
@@ -403,7 +445,7 @@ func TestLoopMixture(t *testing.T) {
 			}
 		}
 	})
-	r := newRig(t, []string{o.addr})
+	r := newRig(t, []string{o.addr}, patient)
 	var running sync.WaitGroup
 	for k := range 12 {
 		running.Go(func() {
