@@ -14,6 +14,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -340,3 +341,11 @@ func (r *rig) overTLS(config *tls.Config) string {
 	})
 	return ln.Addr().String()
 }
+
+// plainDial is the dialler of an HTTP/2 client that believes to speak over TLS.
+func (r *rig) plainDial(ctx context.Context, network, addr string, _ *tls.Config) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, network, addr)
+}
+
+func soak() bool { return os.Getenv("WYEGATE_SOAK") == "1" }

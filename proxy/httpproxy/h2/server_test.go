@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// server is a server of HTTP/1.1 that the test answers by hand. It keeps the octets that it has received.
+// server is a server of HTTP/1.1 that the test answers by hand. It keeps the first octets that it has received.
 type server struct {
 	addr string
 	mu   sync.Mutex
@@ -27,7 +27,9 @@ type serverConn struct {
 func (c *serverConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.s.mu.Lock()
-	c.s.got.Write(b[:n])
+	if c.s.got.Len() < 1<<20 { // the bodies of some tests are large
+		c.s.got.Write(b[:n])
+	}
 	c.s.mu.Unlock()
 	return n, err
 }

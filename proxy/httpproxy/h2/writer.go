@@ -38,14 +38,25 @@ func (c *conn) Write(p []byte) (int, error) {
 		c.follow(p)
 		n, err = c.Conn.Write(p)
 	}
-	if e := c.flush(); err == nil {
+	if e := c.yield(); err == nil {
 		err = e
 	}
-	c.mu.Lock()
-	c.writing = false
-	c.turn.Broadcast()
-	c.mu.Unlock()
 	return n, err
+}
+
+// yield writes what the gate has said up to now, and gives the turn away.
+func (c *conn) yield() error {
+	for {
+		err := c.flush()
+		c.mu.Lock()
+		if err != nil || len(c.injected) == 0 || !c.between() {
+			c.writing = false
+			c.turn.Broadcast()
+			c.mu.Unlock()
+			return err
+		}
+		c.mu.Unlock() // it has said more between the last look and this one
+	}
 }
 
 // between says whether no frame of the server is half written.
@@ -99,11 +110,7 @@ func (c *conn) say(f []byte, last bool) {
 	}
 	c.writing = true
 	c.mu.Unlock()
-	_ = c.flush() // the next read or write of the server meets the same error
-	c.mu.Lock()
-	c.writing = false
-	c.turn.Broadcast()
-	c.mu.Unlock()
+	_ = c.yield() // the next read or write of the server meets the same error
 }
 
 func appendFrame(dst []byte, kind http2.FrameType, id, word uint32) []byte {
