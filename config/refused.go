@@ -74,7 +74,6 @@ var refusedHere = []refusal{
 	{path: "services[].affinity.rules", words: []string{"*.wasm"}, what: "a plug-in"},
 	{path: "services[].applications[].affinity.rules", words: []string{"*.wasm"}, what: "a plug-in"},
 
-	{path: "services[].sip.overload_control", words: []string{"true"}, what: "overload control by RFC 7339"},
 	{path: "pools[].connect.proxy_protocol", words: []string{"v1", "v2"}, what: "a PROXY header towards servers"},
 	{path: "pools[].connect.http", words: []string{"h2"}},
 	{path: "pools[].servers[].sip_transport", words: []string{"ws", "wss"}},
