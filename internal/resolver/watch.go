@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,7 +27,27 @@ type Target struct {
 type Set struct {
 	Targets []Target
 	TTL     time.Duration // the smallest of all records, within the bounds of the configuration
+	SRV     bool          // the targets stood in SRV records; else they are the addresses of the host
+	From    string        // the resolver that answered last, as host:port
+	Took    time.Duration // from the question to the last answer
 }
+
+// Same says whether two answers name the same servers with the same ranks; TTLs, and who answered, may differ.
+func (s Set) Same(o Set) bool {
+	return s.SRV == o.SRV && slices.EqualFunc(s.Targets, o.Targets, func(a, b Target) bool {
+		return a.Host == b.Host && a.Port == b.Port && a.Priority == b.Priority && a.Weight == b.Weight && slices.Equal(a.Addrs, b.Addrs)
+	})
+}
+
+// Family limits addresses to those of one IP version.
+type Family uint8
+
+// The families of diameter.md 5.1 rule 3.
+const (
+	AnyFamily Family = iota
+	IPv4
+	IPv6
+)
 
 // WatchConfig describes one watched set. Zero values stand for the defaults of diameter.md 12.2.
 type WatchConfig struct {
@@ -35,8 +56,15 @@ type WatchConfig struct {
 	Host     string        // asked for addresses when there are no SRV records; empty: that is a failed answer
 	MinTTL   time.Duration // 5 s
 	MaxTTL   time.Duration // 1 day
-	Retry    time.Duration // first wait after a failure: 5 s, doubled by each one that follows
+	Retry    time.Duration // first wait after a failure: 5 s, times Factor after each one that follows
+	Factor   int           // 2
 	RetryMax time.Duration // 640 s; below 0: no bound
+	Family   Family        // other addresses are left out
+
+	// Asked: after the first query only Refresh asks, whatever the TTL and however a query ends. Failed is told 0 as wait.
+	Asked bool
+	// Query answers in place of the resolvers; nil: they are asked.
+	Query func(ctx context.Context) (Set, error)
 
 	// Learnt is told each good answer, changed or not; Failed each failure with the wait until the next query. Both are
 	// called on the goroutine of Run and must not wait.
@@ -55,6 +83,9 @@ func (c WatchConfig) filled() WatchConfig {
 	fill(&c.MaxTTL, 24*time.Hour)
 	fill(&c.Retry, 5*time.Second)
 	fill(&c.RetryMax, 640*time.Second)
+	if c.Factor == 0 {
+		c.Factor = 2
+	}
 	return c
 }
 
@@ -70,6 +101,8 @@ type Watch struct {
 	ask asker
 	now chan struct{}
 
+	from string // who answered last; of Run's goroutine
+
 	mu   sync.Mutex
 	last Set
 	have bool
@@ -77,8 +110,17 @@ type Watch struct {
 
 // NewWatch makes a watch. It asks nobody before Run.
 func NewWatch(c WatchConfig) *Watch {
-	c = c.filled()
-	return &Watch{cfg: c, ask: &c.Client, now: make(chan struct{}, 1)}
+	w := &Watch{cfg: c.filled(), now: make(chan struct{}, 1)}
+	w.cfg.Client.heard = func(addr string) { w.from = addr }
+	w.ask = &w.cfg.Client
+	return w
+}
+
+// Keep gives the watch an answer from before, for the time until the first query succeeds. It is called before Run.
+func (w *Watch) Keep(s Set) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last, w.have = s, true
 }
 
 // Last gives the last good answer; false before the first. It never waits for the network.
@@ -109,32 +151,51 @@ func (w *Watch) Run(ctx context.Context) error {
 		case <-t.C:
 		case <-w.now:
 		}
-		set, err := w.query(ctx)
+		began := time.Now()
+		set, err := w.once(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
-			t.Reset(retry)
+			again := w.arm(t, retry)
 			if w.cfg.Failed != nil {
-				w.cfg.Failed(err, retry)
+				w.cfg.Failed(err, again)
 			}
 			retry = w.longer(retry)
 			continue
 		}
 		retry = w.cfg.Retry
+		set.From, set.Took = w.from, time.Since(began)
 		w.mu.Lock()
 		w.last, w.have = set, true
 		w.mu.Unlock()
-		t.Reset(set.TTL)
+		w.arm(t, set.TTL)
 		if w.cfg.Learnt != nil {
 			w.cfg.Learnt(set)
 		}
 	}
 }
 
-// longer doubles a wait up to its bound; without one it stops growing where it would overflow.
+func (w *Watch) once(ctx context.Context) (Set, error) {
+	if w.cfg.Query != nil {
+		return w.cfg.Query(ctx)
+	}
+	return w.query(ctx)
+}
+
+// arm sets the timer of the next query, unless the owner does the timing.
+func (w *Watch) arm(t *time.Timer, d time.Duration) time.Duration {
+	if w.cfg.Asked {
+		t.Stop()
+		return 0
+	}
+	t.Reset(d)
+	return d
+}
+
+// longer makes a wait grow up to its bound; without one it stops growing where it would overflow.
 func (w *Watch) longer(d time.Duration) time.Duration {
-	next := 2 * d
+	next := time.Duration(w.cfg.Factor) * d
 	if w.cfg.RetryMax > 0 {
 		return min(next, w.cfg.RetryMax)
 	}

@@ -21,7 +21,7 @@ func (w *Watch) query(ctx context.Context) (Set, error) {
 		}
 		var any bool
 		if found, any = services(m.Answer); any {
-			set.TTL = min(set.TTL, minTTL(m.Answer))
+			set.TTL, set.SRV = min(set.TTL, minTTL(m.Answer)), true
 			return w.complete(ctx, set, found)
 		}
 	}
@@ -85,12 +85,15 @@ func (w *Watch) complete(ctx context.Context, set Set, found []Target) (Set, err
 func (w *Watch) addresses(ctx context.Context, name string) (list []netip.Addr, ttl time.Duration, err error) {
 	ttl = w.cfg.MaxTTL
 	for _, qtype := range [...]uint16{dns.TypeA, dns.TypeAAAA} {
+		if qtype == dns.TypeA && w.cfg.Family == IPv6 || qtype == dns.TypeAAAA && w.cfg.Family == IPv4 {
+			continue
+		}
 		m, e := w.ask.exchange(ctx, name, qtype)
 		if e != nil {
 			err = fmt.Errorf("resolver: %s: %w", name, e)
 			continue
 		}
-		if found := addressesOf(m.Answer); len(found) > 0 {
+		if found := w.cfg.Family.of(addressesOf(m.Answer)); len(found) > 0 {
 			list = append(list, found...)
 			ttl = min(ttl, minTTL(m.Answer))
 		}
@@ -99,6 +102,13 @@ func (w *Watch) addresses(ctx context.Context, name string) (list []netip.Addr, 
 		return ordered(list), ttl, nil
 	}
 	return nil, ttl, err
+}
+
+// of leaves out addresses of the other family: a CNAME or an additional record may bring some.
+func (f Family) of(list []netip.Addr) []netip.Addr {
+	return slices.DeleteFunc(list, func(a netip.Addr) bool {
+		return f == IPv4 && !a.Unmap().Is4() || f == IPv6 && a.Unmap().Is4()
+	})
 }
 
 func (s Set) of(host string) []netip.Addr {
