@@ -77,6 +77,7 @@ type Config struct {
 
 	Pinning       bool
 	Expect        Identity
+	OneIdentity   bool          // servers of a site pair share one
 	TooBusy       int           // 3004 answers in a row that mean congestion; 0: never
 	FullFor       time.Duration // a full pending table that long is congestion
 	RechooseAfter time.Duration

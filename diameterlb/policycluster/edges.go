@@ -53,6 +53,9 @@ func (c *Cluster) wrong(s *slot, id Identity) string {
 		return "identity " + id.Host + ", expected " + want.Host
 	}
 	for _, o := range c.slots {
+		if c.cfg.OneIdentity {
+			break
+		}
 		if other := o.identity.Load(); o != s && o.conn == connected && other != nil && other.Host == id.Host {
 			c.mismatch(s, "an identity of its own", id.Host)
 			return "identity " + id.Host + " is that of " + o.Address().String()

@@ -86,7 +86,7 @@ func (c *Cluster) find(m *Member) *slot {
 // active is the member with the active role, or nil; of selection Random the first one.
 func (c *Cluster) active() *slot {
 	for _, s := range c.slots {
-		if s.state == Active {
+		if s.state == Active && !s.forgotten {
 			return s
 		}
 	}

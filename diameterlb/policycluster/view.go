@@ -43,7 +43,9 @@ func (c *Cluster) publish() {
 			v.further = append(v.further, s.Member)
 		}
 		if id := s.identity.Load(); id != nil && s.state.usable() {
-			v.byHost[id.Host] = s.Member
+			if had := v.byHost[id.Host]; had == nil || s.state == Active {
+				v.byHost[id.Host] = s.Member
+			}
 		}
 	}
 	v.out = !v.up && !first && (len(slots) > 0 || c.names.failures > 0)

@@ -91,6 +91,7 @@ func New(cfg Config, peers policycluster.Peers) *Pair {
 	cfgs := [2]policycluster.Config{cfg.Primary, cfg.Secondary}
 	for i := range cfgs {
 		c := &cfgs[i]
+		c.OneIdentity = true
 		switch cfg.Check {
 		case Host:
 			c.Expect.Realm = ""

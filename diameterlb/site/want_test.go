@@ -85,7 +85,7 @@ func (p *play) want(args []string) {
 	default:
 		p.Fatalf("%s: unknown wish", p.line)
 	}
-	if got != wish {
+	if strings.TrimSpace(got) != wish {
 		p.Errorf("%s: got %q", p.line, got)
 	}
 }

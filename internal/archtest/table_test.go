@@ -20,19 +20,21 @@ var allowed = map[string][]string{
 	"internal/sip/transport": {
 		"internal/sip", "internal/listen", "internal/limit", "internal/http1", "internal/websocket",
 	},
-	"internal/health":    {"routing"},
-	"proxy":              {"dcr", "routing"},
-	"proxy/sipproxy":     {"proxy", "routing", "internal/sip", "internal/sip/transport"},
-	"proxy/httpproxy":    {"proxy", "routing", "internal/http1", "internal/limit", "internal/websocket"},
-	"proxy/httpproxy/h1": {"proxy/httpproxy", "internal/http1"},
-	"admin":              {"config", "dcr", "routing", "proxy"},
-	"internal/engine":    {"*"},
-	"internal/demo":      {"config", "internal/engine", "admin"},
-	"cmd/wyegate":        {"config", "dcr", "routing", "admin", "internal/engine", "internal/demo", "internal/health"},
-	"internal/lbtest":    {"internal/sip"},
-	"internal/archtest":  {},
-	"docs":               {"*"}, // tests only: its examples are executed
-	"testdata":           {},
+	"internal/health":          {"routing"},
+	"diameterlb/policycluster": {"internal/resolver"},
+	"diameterlb/site":          {"diameterlb/policycluster"},
+	"proxy":                    {"dcr", "routing"},
+	"proxy/sipproxy":           {"proxy", "routing", "internal/sip", "internal/sip/transport"},
+	"proxy/httpproxy":          {"proxy", "routing", "internal/http1", "internal/limit", "internal/websocket"},
+	"proxy/httpproxy/h1":       {"proxy/httpproxy", "internal/http1"},
+	"admin":                    {"config", "dcr", "routing", "proxy"},
+	"internal/engine":          {"*"},
+	"internal/demo":            {"config", "internal/engine", "admin"},
+	"cmd/wyegate":              {"config", "dcr", "routing", "admin", "internal/engine", "internal/demo", "internal/health"},
+	"internal/lbtest":          {"internal/sip"},
+	"internal/archtest":        {},
+	"docs":                     {"*"}, // tests only: its examples are executed
+	"testdata":                 {},
 }
 
 // never names what the engine may not import although it may import everything else.

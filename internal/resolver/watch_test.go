@@ -100,7 +100,7 @@ func TestWatchReadsSRVAndAsksWhenTheTTLEnds(t *testing.T) {
 		w := watchOf(z, WatchConfig{SRV: pcrf})
 		watching(t, w, func() {
 			got, _ := w.Last()
-			want := Set{TTL: 30 * time.Second, Targets: []Target{
+			want := Set{TTL: 30 * time.Second, SRV: true, Targets: []Target{
 				{"a.test", 3868, 10, 7, []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}},
 				{"b.test", 3869, 20, 5, []netip.Addr{netip.MustParseAddr("192.0.2.2")}},
 			}}
@@ -199,6 +199,65 @@ func TestWatchRefreshAsksAtOnce(t *testing.T) {
 		})
 		if want := []time.Duration{0, 3 * time.Second}; !reflect.DeepEqual(z.asked, want) || learnt != 2 {
 			t.Errorf("asked at %v, learnt %d, want %v", z.asked, learnt, want)
+		}
+	})
+}
+
+// diameter.md 5.1 rule 3: addresses of the other family are as if they were not there.
+func TestWatchOfOneFamily(t *testing.T) {
+	for family, want := range map[Family]string{IPv4: "192.0.2.1", IPv6: "2001:db8::1"} {
+		synctest.Test(t, func(t *testing.T) {
+			z := &scriptedZone{rrs: twoServers()}
+			w := watchOf(z, WatchConfig{SRV: pcrf, Family: family})
+			watching(t, w, func() {
+				got, _ := w.Last()
+				if len(got.Targets) == 0 || len(got.Targets[0].Addrs) != 1 || got.Targets[0].Addrs[0].String() != want {
+					t.Errorf("family %d: %+v", family, got.Targets)
+				}
+				if family == IPv6 && len(got.Targets) != 1 {
+					t.Errorf("b.test has no such address, and stands in %+v", got.Targets)
+				}
+			})
+		})
+	}
+}
+
+// A watch whose owner does the timing asks once, and then when it is told to (diameter.md 5.2).
+func TestWatchThatIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, waits := 0, []time.Duration(nil)
+		w := NewWatch(WatchConfig{Asked: true, Query: func(context.Context) (Set, error) {
+			if asked++; asked == 2 {
+				return Set{}, errSilent
+			}
+			return Set{TTL: time.Second}, nil
+		}, Failed: func(_ error, again time.Duration) { waits = append(waits, again) }})
+		watching(t, w, func() {
+			after(time.Hour)
+			w.Refresh()
+			after(time.Hour)
+		})
+		if asked != 2 || len(waits) != 1 || waits[0] != 0 {
+			t.Errorf("asked %d times, failures %v", asked, waits)
+		}
+	})
+}
+
+// retry_factor: 3 gives 5, 15, 45 s; an answer from before stands until a query succeeds.
+func TestWatchGrowsByItsFactor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var waits []time.Duration
+		w := NewWatch(WatchConfig{Factor: 3, Query: func(context.Context) (Set, error) { return Set{}, errSilent },
+			Failed: func(_ error, again time.Duration) { waits = append(waits, again) }})
+		w.Keep(Set{TTL: time.Minute})
+		watching(t, w, func() {
+			after(50 * time.Second)
+			if got, ok := w.Last(); !ok || got.TTL != time.Minute {
+				t.Errorf("kept %+v, %v", got, ok)
+			}
+		})
+		if want := []time.Duration{5 * time.Second, 15 * time.Second, 45 * time.Second}; !reflect.DeepEqual(waits, want) {
+			t.Errorf("waits %v, want %v", waits, want)
 		}
 	})
 }
