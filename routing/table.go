@@ -116,15 +116,20 @@ const maxMembers = 1 << 15
 // NewTable builds the table over the configured members, whatever their state. It reads members and keeps nothing of
 // the slice. Errors are ErrHash (WG120), ErrTag (WG124), or say that a name is there twice.
 func NewTable(members []Member, h HashSettings) (*Table, error) {
+	return build(fromFile(members), h, nil)
+}
+
+// fromFile copies the members of a file and notes what it says about their weights.
+func fromFile(members []Member) []Member {
 	members = slices.Clone(members)
 	for i := range members {
 		members[i].fileWeight = members[i].Weight
 	}
-	return build(members, h)
+	return members
 }
 
-// build makes a table that owns the slice.
-func build(members []Member, h HashSettings) (*Table, error) {
+// build makes a table that owns the slice. The map of was, which may be nil, is taken over when it is the same.
+func build(members []Member, h HashSettings, was *Table) (*Table, error) {
 	if len(members) > maxMembers {
 		return nil, fmt.Errorf("%w: more than %d servers", ErrHash, maxMembers)
 	}
@@ -143,6 +148,10 @@ func build(members []Member, h HashSettings) (*Table, error) {
 		}
 		t.byTag[m.Tag] = uint16(i)
 		m.reach()
+	}
+	if was.sameMap(t) {
+		t.ranks = was.ranks
+		return t, nil
 	}
 	if err := t.buildRanks(); err != nil {
 		return nil, err
@@ -330,7 +339,7 @@ func (t *Table) WithWeights(override map[string]int) (*Table, error) {
 	if same {
 		return t, nil
 	}
-	return build(members, t.hash)
+	return build(members, t.hash, t)
 }
 
 // WithAddresses gives the table with other addresses of the members that find knows: names that were resolved anew.

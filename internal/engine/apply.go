@@ -56,8 +56,21 @@ func (e *Engine) env(cfg *config.Config, rules map[string][]byte) Env {
 	return Env{
 		Registry: e.registry, Number: e.number(cfg), Metrics: e.metrics, Lookup: e.names.lookup, Resolver: e.enum.resolver,
 		Rules: rules, Weights: e.state.weights(), OnChange: e.serverChanged, OnSuspect: e.serverSuspect,
-		OnSite: e.siteMoved,
+		OnSite: e.siteMoved, Tables: e.tables(),
 	}
+}
+
+// tables are those of the generation that runs, by pool; none before the first.
+func (e *Engine) tables() map[string]*routing.Table {
+	g := e.current.Load()
+	if g == nil {
+		return nil
+	}
+	out := make(map[string]*routing.Table, len(g.pools))
+	for name, p := range g.pools {
+		out[name] = p.Table()
+	}
+	return out
 }
 
 // number is that of the next generation; a start with what ran last, confirmed, goes on with its number.

@@ -23,6 +23,8 @@ type Env struct {
 	Rules map[string][]byte
 	// Weights are the operator's overrides, by pool and server.
 	Weights map[string]map[string]int
+	// Tables are those that run, by pool: a map of keys that did not change is not built again.
+	Tables map[string]*routing.Table
 
 	OnChange  func(routing.Change)
 	OnSuspect func(*routing.Server, routing.Proto)

@@ -21,7 +21,7 @@ func (b *builder) buildPools() {
 	for i := range b.cfg.Pools {
 		def := &b.cfg.Pools[i]
 		p := &pool{def: def}
-		t, err := routing.NewTable(b.members(p), hashSettings(def))
+		t, err := b.env.Tables[def.Name].Rebuild(b.members(p), hashSettings(def))
 		if over := b.env.Weights[def.Name]; err == nil && len(over) > 0 {
 			t, err = t.WithWeights(b.env.Weights[def.Name])
 		}

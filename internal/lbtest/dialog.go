@@ -53,7 +53,7 @@ func (ua *UA) Invite(ctx context.Context, p *Path, o InviteOptions) (*Dialog, *M
 		"To: <" + o.To + ">",
 		"Call-ID: " + o.CallID,
 		"CSeq: 1 INVITE",
-		ua.contactLine(p),
+		ua.ContactLine(p),
 	}, o.Extra...)
 	t, err := ua.Start(p, ua.Branch(), lines...)
 	if err != nil {
@@ -71,7 +71,7 @@ func (ua *UA) Invite(ctx context.Context, p *Path, o InviteOptions) (*Dialog, *M
 			"ACK " + o.RequestURI + " SIP/2.0", "Max-Forwards: 70", "From: " + d.Local, "To: " + d.Remote, "Call-ID: " + o.CallID, "CSeq: 1 ACK",
 		}))
 	}
-	d.Target = m.contact()
+	d.Target = m.Contact()
 	rr := m.routes(sip.RecordRoute)
 	for i := len(rr) - 1; i >= 0; i-- {
 		d.Routes = append(d.Routes, rr[i])
@@ -80,7 +80,8 @@ func (ua *UA) Invite(ctx context.Context, p *Path, o InviteOptions) (*Dialog, *M
 	return d, m, d.send("ACK", d.invited, ua.Branch())
 }
 
-func (ua *UA) contactLine(p *Path) string {
+// ContactLine is the Contact by which others reach this UA on a path.
+func (ua *UA) ContactLine(p *Path) string {
 	if p.Transport == "UDP" {
 		return fmt.Sprintf("Contact: <sip:%s@%s>", ua.Name, ua.Addr)
 	}
@@ -96,10 +97,10 @@ func (ua *UA) Accept(m *Message, p *Path) *Dialog {
 	tag := fmt.Sprintf("%s%d", ua.Name, ua.seq.Add(1))
 	d := &Dialog{
 		ua: ua, path: p, CallID: m.CallIDText(), Remote: string(m.Value(sip.From)),
-		Local: string(m.Value(sip.To)) + ";tag=" + tag, Target: m.contact(), Routes: m.routes(sip.RecordRoute), OK: m,
+		Local: string(m.Value(sip.To)) + ";tag=" + tag, Target: m.Contact(), Routes: m.routes(sip.RecordRoute), OK: m,
 	}
 	ua.remember(d) // before the answer: whoever gets it may ask for the dialog
-	m.Reply(m.Response(200, "OK", tag, "X-Server: "+ua.Name, ua.contactLine(p)))
+	m.Reply(m.Response(200, "OK", tag, "X-Server: "+ua.Name, ua.ContactLine(p)))
 	return d
 }
 
@@ -152,7 +153,7 @@ func (d *Dialog) lines(method string, cseq int, extra ...string) []string {
 		l = append(l, "Route: "+r)
 	}
 	if method == "INVITE" {
-		l = append(l, d.ua.contactLine(d.path))
+		l = append(l, d.ua.ContactLine(d.path))
 	}
 	return append(l, extra...)
 }

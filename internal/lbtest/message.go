@@ -12,6 +12,7 @@ import (
 type Message struct {
 	sip.Msg
 	Reply func([]byte) // sends on the way the message came
+	Back  *Path        // that way
 }
 
 // ReadMessage indexes a copy of raw.
@@ -95,8 +96,8 @@ func (m *Message) routes(id sip.HeaderID) []string {
 	return out
 }
 
-// contact gives the URI of the Contact.
-func (m *Message) contact() string {
+// Contact gives the URI of the Contact.
+func (m *Message) Contact() string {
 	na, _, err := sip.NextNameAddr(m.Value(sip.Contact))
 	if err != nil {
 		return ""

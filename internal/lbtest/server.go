@@ -78,13 +78,13 @@ func (ua *UA) answerInvite(m *Message) {
 	u, _ := sip.ParseURI(m.Bytes(m.URI))
 	switch {
 	case m.Tag(sip.To) != nil: // re-INVITE
-		m.Reply(m.Response(200, "OK", "", "X-Server: "+ua.Name, ua.contactLine(&Path{Transport: "UDP"})))
+		m.Reply(m.Response(200, "OK", "", "X-Server: "+ua.Name, ua.ContactLine(m.Back)))
 	case hasPrefix(u.User, "busy"):
 		m.Reply(m.Response(486, "Busy Here", ua.Name, "X-Server: "+ua.Name))
 	case hasPrefix(u.User, "ring"):
 		m.Reply(m.Response(180, "Ringing", ua.Name, "X-Server: "+ua.Name))
 	default:
-		ua.Accept(m, &Path{Transport: "UDP"})
+		ua.Accept(m, m.Back)
 	}
 }
 

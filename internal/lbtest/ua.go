@@ -41,15 +41,20 @@ type UA struct {
 	closed  bool
 }
 
-// NewUA binds a port for both transports and serves until Close.
+// NewUA binds a port of 127.0.0.1 for both transports and serves until Close.
 func NewUA(name string, h Handler) (*UA, error) {
+	return NewUAOn(name, h, netip.AddrFrom4([4]byte{127, 0, 0, 1}))
+}
+
+// NewUAOn is NewUA on an address of the host, of either family.
+func NewUAOn(name string, h Handler, on netip.Addr) (*UA, error) {
 	for range 50 {
-		udp, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		udp, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(on, 0)))
 		if err != nil {
 			return nil, err
 		}
 		addr := udp.LocalAddr().(*net.UDPAddr).AddrPort()
-		tcp, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(addr))
+		tcp, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(addr))
 		if err != nil {
 			udp.Close()
 			continue
@@ -115,6 +120,7 @@ func (ua *UA) readUDP() {
 			continue
 		}
 		m.Reply = func(b []byte) { _, _ = ua.udp.WriteToUDPAddrPort(b, from) }
+		m.Back = &Path{Transport: "UDP", To: from}
 		ua.receive(m)
 	}
 }
@@ -167,7 +173,11 @@ func (ua *UA) follow(c net.Conn, read func()) bool {
 // readStream frames by Content-Length; what it talks to is under test, so it is strict and small.
 func (ua *UA) readStream(c net.Conn) {
 	defer c.Close()
-	var write sync.Mutex
+	locked := &lockedConn{Conn: c}
+	back := &Path{Transport: "TCP", conn: locked}
+	if _, secure := c.(*tls.Conn); secure {
+		back.Transport = "TLS"
+	}
 	var buf []byte
 	chunk := make([]byte, 32<<10)
 	for {
@@ -185,11 +195,8 @@ func (ua *UA) readStream(c net.Conn) {
 					return
 				}
 				buf = buf[end+4+n:]
-				m.Reply = func(b []byte) {
-					write.Lock()
-					defer write.Unlock()
-					_, _ = c.Write(b)
-				}
+				m.Reply = func(b []byte) { _, _ = locked.Write(b) }
+				m.Back = back
 				ua.receive(m)
 				continue
 			}
@@ -200,6 +207,18 @@ func (ua *UA) readStream(c net.Conn) {
 		}
 		buf = append(buf, chunk[:n]...)
 	}
+}
+
+// lockedConn lets several write.
+type lockedConn struct {
+	net.Conn
+	mu sync.Mutex
+}
+
+func (c *lockedConn) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.Conn.Write(b)
 }
 
 func (ua *UA) receive(m *Message) {

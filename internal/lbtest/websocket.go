@@ -138,6 +138,13 @@ func (w *webSocket) ended() chan struct{} {
 	return w.end
 }
 
+func (w *webSocket) transport() string {
+	if _, secure := w.Conn.(*tls.Conn); secure {
+		return "WSS"
+	}
+	return "WS"
+}
+
 func (w *webSocket) Read(b []byte) (int, error) { return w.r.Read(b) }
 
 func (w *webSocket) Write(b []byte) (int, error) {
@@ -185,6 +192,7 @@ func (ua *UA) takeFrame(w *webSocket, f wsutil.Message) bool {
 	m, err := ReadMessage(f.Payload)
 	if err == nil {
 		m.Reply = func(b []byte) { _, _ = w.Write(b) }
+		m.Back = &Path{Transport: w.transport(), conn: w}
 		ua.receive(m)
 	}
 	return true
