@@ -7,6 +7,7 @@ var allowed = map[string][]string{
 	"internal/sip":       {},
 	"internal/http1":     {},
 	"internal/diam":      {},
+	"diameterlb/peer":    {"internal/diam"},
 	"internal/obs":       {},
 	"internal/limit":     {},
 	"internal/certs":     {},
