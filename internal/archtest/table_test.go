@@ -32,13 +32,18 @@ var allowed = map[string][]string{
 	"cmd/wyegate":        {"config", "dcr", "routing", "admin", "internal/engine", "internal/demo", "internal/health"},
 	"internal/lbtest":    {"internal/sip"},
 	"internal/archtest":  {},
-	"docs":               {"*"}, // tests only: its examples are executed
-	"testdata":           {},
+
+	"internal/bench":         {"internal/bench/sipload"},
+	"internal/bench/load":    {},
+	"internal/bench/sipload": {"internal/bench/load"},
+
+	"docs":     {"*"}, // tests only: its examples are executed
+	"testdata": {},
 }
 
 // never names what the engine may not import although it may import everything else.
 var never = map[string][]string{
-	"internal/engine": {"cmd/wyegate", "internal/demo", "internal/lbtest", "internal/archtest"},
+	"internal/engine": {"cmd/wyegate", "internal/demo", "internal/lbtest", "internal/archtest", "internal/bench"},
 }
 
 // pure packages compute: no sockets, no files, no log.
