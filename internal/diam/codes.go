@@ -18,6 +18,8 @@ const (
 	AppBase  uint32 = 0
 	AppRx    uint32 = 16777236
 	AppGx    uint32 = 16777238
+	AppGxx   uint32 = 16777266
+	AppS9    uint32 = 16777267
 	AppRelay uint32 = 0xffffffff
 )
 
