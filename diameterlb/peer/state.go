@@ -43,6 +43,7 @@ const (
 	DPR
 	DPA
 	Disconnect
+	Message // any that is no base command, DWR, DWA
 )
 
 // Action is what a transition asks for. Several may be set; they are done in the order of the constants.
@@ -63,6 +64,9 @@ const (
 	SecondCER
 	SendDPR
 	SendDPA
+	Serve
+
+	lastAction = Serve
 )
 
 type transition struct {
@@ -72,7 +76,8 @@ type transition struct {
 	to   State
 }
 
-// table has one row per line of diameter.md 2.2.
+// table has one row per line of diameter.md 2.2; what is not there is marked. Serving is done by the reader of the
+// connection, so that Message never reaches the machine: its rows say that it is allowed in these two states alone.
 var table = [...]transition{
 	{Closed, Start, Dial, WaitConnAck},
 	{Closed, RConnCER, Accept | ProcessCER | SendCEA, ROpen},
@@ -96,14 +101,17 @@ var table = [...]transition{
 	{WaitReturns, RDisconnect, CloseR, WaitICEA},
 	{WaitReturns, RConnCER, Reject, WaitReturns},
 	{WaitReturns, Timeout, CloseI | CloseR, Closed},
+	{ROpen, Message, Serve, ROpen},
 	{ROpen, RConnCER, SecondCER, ROpen},
 	{ROpen, Stop, SendDPR, Closing},
 	{ROpen, DPR, SendDPA, Closing},
 	{ROpen, Disconnect, CloseR, Closed},
+	{IOpen, Message, Serve, IOpen},
 	{IOpen, RConnCER, SecondCER, IOpen},
 	{IOpen, Stop, SendDPR, Closing},
 	{IOpen, DPR, SendDPA, Closing},
 	{IOpen, Disconnect, CloseI, Closed},
+	{Closing, DPR, SendDPA, Closing}, // not in the RFC: both sides leave at once, and each is owed its DPA
 	{Closing, DPA, CloseI | CloseR, Closed},
 	{Closing, Disconnect, CloseI | CloseR, Closed},
 	{Closing, Timeout, CloseI | CloseR, Closed},

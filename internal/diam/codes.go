@@ -84,6 +84,7 @@ const (
 	ResultMissingAVP             uint32 = 5005
 	ResultAVPOccursTooManyTimes  uint32 = 5009
 	ResultNoCommonApplication    uint32 = 5010
+	ResultUnableToComply         uint32 = 5012
 	ResultInvalidAVPLength       uint32 = 5014
 	ResultInvalidMessageLength   uint32 = 5015
 	ResultNoCommonSecurity       uint32 = 5017
