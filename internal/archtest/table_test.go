@@ -27,6 +27,7 @@ var allowed = map[string][]string{
 	"proxy/sipproxy":     {"proxy", "routing", "internal/sip", "internal/sip/transport"},
 	"proxy/httpproxy":    {"proxy", "routing", "internal/http1", "internal/limit", "internal/websocket"},
 	"proxy/httpproxy/h1": {"proxy/httpproxy", "internal/http1"},
+	"proxy/httpproxy/h2": {"proxy/httpproxy", "internal/http1"},
 	"admin":              {"config", "dcr", "routing", "proxy"},
 	"internal/engine":    {"*"},
 	"internal/demo":      {"config", "internal/engine", "admin"},
@@ -67,7 +68,8 @@ var homes = map[string][]string{
 	"github.com/prometheus/client_golang": {"internal/obs", "internal/engine"},
 	"github.com/fsnotify/fsnotify":        {"internal/engine", "internal/certs"},
 	"github.com/gobwas/ws":                {"internal/websocket", "internal/demo", "internal/lbtest"},
-	"net/http":                            {"admin", "internal/health", "internal/demo", "cmd/wyegate", "internal/engine"},
+	"golang.org/x/net":                    {"proxy/httpproxy/h2"},
+	"net/http":                            {"proxy/httpproxy/h2", "admin", "internal/health", "internal/demo", "cmd/wyegate", "internal/engine"},
 }
 
 // testOnly packages are imported by _test.go files alone.
