@@ -296,6 +296,7 @@ func TestClosingGrace(t *testing.T) {
 		if !f.ended(time.Minute) || time.Since(start) != 5*time.Second {
 			t.Errorf("closed after %v", time.Since(start))
 		}
+		synctest.Wait()
 		if !slices.Equal(b.calls, []string{"depart", "closed"}) {
 			t.Error(b.calls)
 		}
