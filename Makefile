@@ -31,8 +31,9 @@ verify: ## format, vet, generated files up to date
 	$(GO) test -count=1 ./internal/archtest ./config -run 'Test.*(Schema|Imports|Pure|Home|Comments|Forbidden|LowerCase)'
 	$(GO) mod verify
 
-bench: ## parse, choose, forward: compare allocations, not nanoseconds
+bench: build ## parse, choose, forward (compare allocations, not nanoseconds); then beside other programs, in ratios
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+	$(GO) run ./internal/bench sip
 
 fuzz: ## ten seconds of each fuzz target
 	@sh .ci/fuzz 10s

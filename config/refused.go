@@ -65,8 +65,6 @@ var refusedHere = []refusal{
 
 	{path: "listeners[].protocol", words: []string{"diameter"}},
 	{path: "listeners[].transport", words: []string{"sctp"}},
-	{path: "listeners[].http2", words: []string{"true"}, when: func(n *node) bool { return textOf(n.get("transport")) == "tls" },
-		what: "HTTP/2", why: "leave http2 out: http/1.1 is offered"},
 	{path: "listeners[].group"},
 	{path: "listeners[].proxy_protocol_from", when: func(n *node) bool { return textOf(n.get("transport")) == "udp" },
 		why: "PROXY protocol is read on streams"},
@@ -76,7 +74,6 @@ var refusedHere = []refusal{
 	{path: "services[].affinity.rules", words: []string{"*.wasm"}, what: "a plug-in"},
 	{path: "services[].applications[].affinity.rules", words: []string{"*.wasm"}, what: "a plug-in"},
 
-	{path: "services[].sip.overload_control", words: []string{"true"}, what: "overload control by RFC 7339"},
 	{path: "pools[].connect.proxy_protocol", words: []string{"v1", "v2"}, what: "a PROXY header towards servers"},
 	{path: "pools[].connect.http", words: []string{"h2"}},
 	{path: "pools[].servers[].sip_transport", words: []string{"ws", "wss"}},

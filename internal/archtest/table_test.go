@@ -7,6 +7,13 @@ var allowed = map[string][]string{
 	"internal/sip":       {},
 	"internal/http1":     {},
 	"internal/diam":      {},
+	"internal/diam/base": {"internal/diam"},
+	"diameterlb/peer":    {"internal/diam", "internal/diam/base", "internal/limit"},
+
+	"diameterlb/policycluster": {"internal/resolver"},
+	"diameterlb/site":          {"diameterlb/policycluster"},
+	"diameterlb/policypeer":    {"diameterlb/peer", "diameterlb/policycluster", "internal/diam", "internal/diam/base"},
+
 	"internal/obs":       {},
 	"internal/limit":     {},
 	"internal/certs":     {},
@@ -20,30 +27,34 @@ var allowed = map[string][]string{
 	"internal/sip/transport": {
 		"internal/sip", "internal/listen", "internal/limit", "internal/http1", "internal/websocket",
 	},
-	"internal/health":          {"routing"},
-	"diameterlb/policycluster": {"internal/resolver"},
-	"diameterlb/site":          {"diameterlb/policycluster"},
-	"proxy":                    {"dcr", "routing"},
-	"proxy/sipproxy":           {"proxy", "routing", "internal/sip", "internal/sip/transport"},
-	"proxy/httpproxy":          {"proxy", "routing", "internal/http1", "internal/limit", "internal/websocket"},
-	"proxy/httpproxy/h1":       {"proxy/httpproxy", "internal/http1"},
-	"admin":                    {"config", "dcr", "routing", "proxy"},
-	"internal/engine":          {"*"},
-	"internal/demo":            {"config", "internal/engine", "admin"},
-	"cmd/wyegate":              {"config", "dcr", "routing", "admin", "internal/engine", "internal/demo", "internal/health"},
-	"internal/lbtest":          {"internal/sip"},
-	"internal/archtest":        {},
-	"docs":                     {"*"}, // tests only: its examples are executed
-	"testdata":                 {},
+	"internal/health":    {"routing"},
+	"proxy":              {"dcr", "routing"},
+	"proxy/sipproxy":     {"proxy", "routing", "internal/sip", "internal/sip/transport"},
+	"proxy/httpproxy":    {"proxy", "routing", "internal/http1", "internal/limit", "internal/websocket"},
+	"proxy/httpproxy/h1": {"proxy/httpproxy", "internal/http1"},
+	"proxy/httpproxy/h2": {"proxy/httpproxy", "internal/http1"},
+	"admin":              {"config", "dcr", "routing", "proxy"},
+	"internal/engine":    {"*"},
+	"internal/demo":      {"config", "internal/engine", "admin"},
+	"cmd/wyegate":        {"config", "dcr", "routing", "admin", "internal/engine", "internal/demo", "internal/health"},
+	"internal/lbtest":    {"internal/sip"},
+	"internal/archtest":  {},
+
+	"internal/bench":         {"internal/bench/sipload"},
+	"internal/bench/load":    {},
+	"internal/bench/sipload": {"internal/bench/load"},
+
+	"docs":     {"*"}, // tests only: its examples are executed
+	"testdata": {},
 }
 
 // never names what the engine may not import although it may import everything else.
 var never = map[string][]string{
-	"internal/engine": {"cmd/wyegate", "internal/demo", "internal/lbtest", "internal/archtest"},
+	"internal/engine": {"cmd/wyegate", "internal/demo", "internal/lbtest", "internal/archtest", "internal/bench"},
 }
 
 // pure packages compute: no sockets, no files, no log.
-var pure = []string{"routing", "dcr", "config", "internal/sip", "internal/http1", "internal/websocket", "internal/diam"}
+var pure = []string{"routing", "dcr", "config", "internal/sip", "internal/http1", "internal/websocket", "internal/diam", "internal/diam/base"}
 
 // impure is what a pure package does not import, prefix for prefix.
 var impure = []string{"net", "os", "log", "net/http", "syscall", "golang.org/x/sys"}
@@ -58,10 +69,12 @@ var homes = map[string][]string{
 	"github.com/miekg/dns":                {"internal/resolver", "internal/demo"},
 	"go.yaml.in/yaml":                     {"config"},
 	"github.com/alecthomas/kong":          {"cmd/wyegate"},
+	"github.com/fiorix/go-diameter":       {"internal/diam/base"},
 	"github.com/prometheus/client_golang": {"internal/obs", "internal/engine"},
 	"github.com/fsnotify/fsnotify":        {"internal/engine", "internal/certs"},
 	"github.com/gobwas/ws":                {"internal/websocket", "internal/demo", "internal/lbtest"},
-	"net/http":                            {"admin", "internal/health", "internal/demo", "cmd/wyegate", "internal/engine"},
+	"golang.org/x/net":                    {"proxy/httpproxy/h2"},
+	"net/http":                            {"proxy/httpproxy/h2", "admin", "internal/health", "internal/demo", "cmd/wyegate", "internal/engine"},
 }
 
 // testOnly packages are imported by _test.go files alone.

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/wyegate/wyegate/config"
@@ -49,7 +50,10 @@ type sipListener struct {
 
 // sipGeneration makes what the SIP workers decide on.
 func (d *Draft) sipGeneration(w wiring, listeners []sipListener) (*sipproxy.Generation, error) {
-	g := sipproxy.GenerationConfig{Number: d.Number, Secrets: w.secrets, LocalAddrs: w.local}
+	o := d.Config.Limits.SIP.Overload
+	g := sipproxy.GenerationConfig{Number: d.Number, Secrets: w.secrets, LocalAddrs: w.local, Overload: sipproxy.Overload{
+		Target: o.TargetDelay, Status: o.Answer, RetryAfter: o.RetryAfter, Jitter: o.RetryAfterJitter,
+	}}
 	for _, l := range listeners {
 		g.Listeners = append(g.Listeners, d.sipListener(w, l))
 	}
@@ -80,6 +84,9 @@ func (d *Draft) sipListener(w wiring, l sipListener) sipproxy.ListenerConfig {
 		Listener: l.tr, Advertise: def.Advertise.String(), Aliases: def.Aliases, Matcher: d.matcher(def),
 		PathHeader: def.PathHeader, Outbound: def.Outbound, ForceRport: def.ForceRport, Protected: def.ProtectedNetwork,
 		DropBad: def.BadRequests == "drop", NoServers: !def.Servers, TLSURI: def.TLSURI == "transport",
+		Overload: slices.ContainsFunc(d.targets, func(t *target) bool {
+			return t.service.SIP.OverloadControl && def.Offers(t.Service) && takes(t.app, "sip")
+		}),
 	}
 	if w.metrics != nil {
 		c.Obs = w.metrics.SIPListener(def.Name)

@@ -17,6 +17,8 @@ func (e *Engine) scrape() obs.State {
 	s := obs.State{
 		Version: v.Version, Revision: v.Revision, GoVersion: runtime.Version(), Generation: g.Number, Unconfirmed: !g.confirmed,
 		Certificates:  e.certificates(),
+		SIPShed:       e.sip.Shed(),
+		SIPLeft:       e.sip.Left(),
 		OverloadDelay: map[string]time.Duration{"sip": e.hub.Wait()},
 	}
 	e.reloads.mu.Lock()

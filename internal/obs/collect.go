@@ -54,6 +54,8 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 
 // count brings counters up to date with packages that count by themselves.
 func (m *Metrics) count(st *State) {
+	m.add("", overloadRejections, st.SIPShed, "sip", OverloadCauses[0])
+	m.add("", overloadRejections, st.SIPLeft, "sip", OverloadCauses[len(OverloadCauses)-1])
 	for _, l := range st.Listeners {
 		if !m.knows(l.Listener) {
 			continue // its series went with it

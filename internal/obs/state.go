@@ -17,6 +17,8 @@ type State struct {
 	Sites         []SiteState
 	Certificates  map[string]time.Time     // by name: when it ends
 	EnumWaiting   map[string]int           // by service
+	SIPShed       uint64                   // refused or dropped because messages waited too long
+	SIPLeft       uint64                   // refused because their server asked for less (RFC 7339)
 	OverloadDelay map[string]time.Duration // by protocol: sip, http
 }
 

@@ -34,7 +34,7 @@ var (
 	// SiteCauses are the values of the label cause of wyegate_site_switches_total.
 	SiteCauses = [...]string{"no_server", "revert", "forced"}
 	// OverloadCauses are the values of the label cause of wyegate_overload_rejections_total.
-	OverloadCauses = [...]string{"delay", "source_rate", "connections", "queue", "memory"}
+	OverloadCauses = [...]string{"delay", "source_rate", "connections", "queue", "memory", "server"}
 	// HandshakeResults are the values of the label result of wyegate_tls_handshakes_total, by listen.HandshakeResult.
 	HandshakeResults = [...]string{"ok", "failed", "timeout", "shed"}
 	// ParseReasons are the values of the label reason of wyegate_sip_parse_errors_total, by ParseReason.

@@ -13,6 +13,7 @@ type Answer struct {
 	Tag        []byte         // To tag, added when the request has none; empty: none is added
 	Source     netip.AddrPort // where the request came from, for received and rport; not valid: the Via stays
 	ForceRport bool           // the listener's force_rport
+	Overload   []byte         // answer to the oc of the sender, from AppendOverload; nil: it is left alone
 	Extra      []byte         // further fields, whole lines with CRLF: Retry-After, Unsupported, Allow, Accept
 }
 
@@ -41,7 +42,7 @@ func AppendAnswer(dst []byte, m *Msg, a *Answer) ([]byte, bool) {
 	if !a.Source.IsValid() {
 		s.n = 0
 	}
-	edits := s.edits()
+	edits, n := m.topViaEdits(&s, a.Overload)
 	reason := a.Reason
 	if reason == "" {
 		reason = Reason(a.Status)
@@ -54,7 +55,7 @@ func AppendAnswer(dst []byte, m *Msg, a *Answer) ([]byte, bool) {
 		switch {
 		case f.ID != Via:
 		case f == top:
-			dst = splice(dst, m.Raw, f.Line, edits[:s.n])
+			dst = splice(dst, m.Raw, f.Line, edits[:n])
 		case m.cleanLine(f):
 			dst = append(dst, m.Bytes(f.Line)...)
 		}
@@ -65,6 +66,30 @@ func AppendAnswer(dst []byte, m *Msg, a *Answer) ([]byte, bool) {
 	dst = m.appendCSeq(dst)
 	dst = append(dst, a.Extra...)
 	return append(dst, "Content-Length: 0\r\n\r\n"...), true
+}
+
+// topViaEdits joins the stamp of the top Via with the answer to its oc, by place.
+func (m *Msg) topViaEdits(s *stamp, overload []byte) (list [6]Edit, n int) {
+	var o overloadEdits
+	if overload != nil {
+		v := m.Values.Via
+		if v.Value == nil { // Validate has not read it
+			_, _ = v.parse(m.Bytes(m.First(Via).Value))
+		}
+		o.make(m, &v, overload)
+	}
+	stamps := s.edits()
+	i, j := 0, 0
+	for ; i < s.n || j < o.n; n++ {
+		if j == o.n || i < s.n && stamps[i].At < o.ops[j].At {
+			list[n] = stamps[i]
+			i++
+		} else {
+			list[n] = o.ops[j]
+			j++
+		}
+	}
+	return list, n
 }
 
 // appendCopied appends the first field of a name as received, or one with a value that stands for none.

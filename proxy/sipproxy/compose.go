@@ -25,15 +25,19 @@ func (w *worker) compose(r *request, d *decision) []byte {
 	return w.out
 }
 
-// appendVia writes our Via: the advertised address of the outgoing listener, the transport really used, the branch,
-// nothing else.
+// appendVia writes our Via: the advertised address of the outgoing listener, the transport really used, the branch, and
+// to servers the offer of SH-4.
 func (w *worker) appendVia(dst []byte, r *request, d *decision) []byte {
 	dst = append(dst, "SIP/2.0/"...)
 	dst = append(dst, d.kind.String()...)
 	dst = append(dst, ' ')
 	dst = append(dst, d.out.sent...)
 	dst = append(dst, ";branch="...)
-	return w.appendBranch(dst, r, d.serverTag())
+	dst = w.appendBranch(dst, r, d.serverTag())
+	if d.verb == doServer {
+		dst = append(dst, offer...)
+	}
+	return dst
 }
 
 func (w *worker) appendBranch(dst []byte, r *request, server uint32) []byte {

@@ -52,7 +52,8 @@ type decision struct {
 	only bool // flow gone: 430, never a new connection
 
 	status int
-	rest   bool // with Retry-After
+	rest   bool   // with Retry-After
+	after  uint64 // of that many seconds; 0: as SH-7 says
 	disp   [2]byte
 	park   parkFor
 	number []byte

@@ -122,7 +122,14 @@ func (w *worker) handle(r *request) {
 			w.park(r, key, &decision{park: parkBehind})
 			return
 		}
+		if w.shedding(r) {
+			return
+		}
 		d := w.decide(r, nil, nil)
+		if d.verb == doServer && w.left(r, d.s) {
+			w.leave(r, &d)
+			return
+		}
 		w.carry(r, &d, key, 0)
 		return
 	}

@@ -32,6 +32,7 @@ type GenerationConfig struct {
 	Domains []string
 	// LocalAddrs are the addresses of this host, for listeners bound to a wildcard.
 	LocalAddrs []netip.Addr
+	Overload   Overload
 }
 
 // ListenerConfig is one SIP listener (operations.md 3.2).
@@ -47,6 +48,7 @@ type ListenerConfig struct {
 	DropBad    bool // bad_requests: drop
 	NoServers  bool // servers: false: nobody who comes in here is a server
 	TLSURI     bool // tls_uri: transport
+	Overload   bool // overload_control of a service behind it: callers that ask are told our load (SH-4)
 	Obs        *obs.SIPListener
 	Targets    []*obs.SIPTarget // by Target.Number; nil or short: not counted
 }
@@ -76,6 +78,7 @@ type TargetConfig struct {
 // Generation is everything SIP needs of one configuration. It is built once and never written after.
 type Generation struct {
 	number    uint64
+	overload  Overload
 	secrets   *proxy.Secrets
 	listeners []*listener
 	byTag     map[uint16]*listener
@@ -127,6 +130,8 @@ type server struct {
 	addrs []serverAddr
 	obs   *obs.Server
 	until time.Time // gone from the configuration: reachable for its live transactions until then; zero: configured
+
+	throttle *throttle // set by the Swap that puts the generation in force
 }
 
 type serverAddr struct {
@@ -141,7 +146,7 @@ func NewGeneration(c GenerationConfig) (*Generation, error) {
 		return nil, ErrNoSecrets
 	}
 	g := &Generation{
-		number: c.Number, secrets: c.Secrets, self: newSelves(), sentBy: newSelves(),
+		number: c.Number, overload: c.Overload.withDefaults(), secrets: c.Secrets, self: newSelves(), sentBy: newSelves(),
 		byTag: map[uint16]*listener{}, targetTag: map[uint32]*target{},
 		servers: map[netip.AddrPort]*server{}, udp: map[netip.AddrPort]*server{},
 		hosts: map[netip.Addr]*server{}, names: map[string]*server{},

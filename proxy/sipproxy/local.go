@@ -76,7 +76,7 @@ func (w *worker) settle(r *request, slot uint32, d *decision) {
 // copy and every node gives the same; a 100 has none.
 func (w *worker) sendAnswer(r *request, status int, extra []byte) {
 	var text [16]byte
-	a := sip.Answer{Status: status, Source: fold(r.in.Source), ForceRport: r.l.ForceRport && r.in.Kind == transport.UDP, Extra: extra}
+	a := sip.Answer{Status: status, Source: fold(r.in.Source), ForceRport: r.l.ForceRport && r.in.Kind == transport.UDP, Overload: w.load(r.l), Extra: extra}
 	if status > 100 {
 		a.Tag = w.branches.appendToTag(text[:0], r.g.secrets.Writer(), r.d)
 	}
@@ -98,7 +98,11 @@ func (w *worker) extra(r *request, d *decision, bad *sip.Error) []byte {
 	switch {
 	case d.rest:
 		b = append(b, "Retry-After: "...)
-		b = strconv.AppendUint(b, 5+r.d%11, 10) // 5 to 15 s, spread over callers, the same for every copy
+		after := d.after
+		if after == 0 {
+			after = 5 + r.d%11 // 5 to 15 s, spread over callers, the same for every copy
+		}
+		b = strconv.AppendUint(b, after, 10)
 		b = append(b, "\r\n"...)
 	case d.status == 200 && r.class == options:
 		b = append(b, "Accept: application/sdp\r\nAllow: INVITE, ACK, CANCEL, BYE, OPTIONS, REGISTER, PRACK, SUBSCRIBE, NOTIFY, PUBLISH, INFO, REFER, MESSAGE, UPDATE\r\n"...)

@@ -13,6 +13,10 @@ type Inbox interface {
 	// Receive waits for messages and events until a time (zero: for ever). They are lent until the next call; now is
 	// one reading of the clock for the whole batch.
 	Receive(ctx context.Context, until time.Time) (msgs []transport.Inbound, events []transport.Event, now time.Time)
+	// Wait is how long the oldest message of the last batch with messages had waited since the kernel got it.
+	Wait() time.Duration
+	// Emptied says whether nothing was waiting, at least once since it was asked last.
+	Emptied() bool
 	// Post hands an event to the worker; false when its queue is full.
 	Post(e transport.Event) bool
 }

@@ -29,6 +29,9 @@ func newLetters() *letters {
 	return &letters{make(chan transport.Inbound, 64), make(chan transport.Event, 64)}
 }
 
+func (l *letters) Wait() time.Duration { return 0 }
+func (l *letters) Emptied() bool       { return true }
+
 func (l *letters) Receive(ctx context.Context, until time.Time) ([]transport.Inbound, []transport.Event, time.Time) {
 	var timer <-chan time.Time
 	if !until.IsZero() {

@@ -53,6 +53,8 @@ type Proxy struct {
 	draining atomic.Bool
 	workers  []*worker
 	swap     sync.Mutex // one Swap after the other
+
+	throttles map[*routing.Server]*throttle // of the servers in force; written by Swap alone
 }
 
 // state is a generation with what still belongs to the one before.
@@ -113,7 +115,24 @@ func (p *Proxy) Swap(g *Generation, now time.Time, force bool) {
 			}
 		}
 	}
+	p.throttle(g)
 	p.current.Store(next)
+}
+
+// throttle gives the servers of a generation what they asked for under the one before.
+func (p *Proxy) throttle(g *Generation) {
+	in := map[*routing.Server]*throttle{}
+	for _, pool := range g.pools {
+		for _, s := range pool.servers {
+			if s.throttle == nil {
+				if s.throttle = p.throttles[s.state]; s.throttle == nil {
+					s.throttle = &throttle{}
+				}
+			}
+			in[s.state] = s.throttle
+		}
+	}
+	p.throttles = in
 }
 
 func (g *Generation) has(k goneKey) bool {

@@ -1,6 +1,7 @@
 package sipproxy
 
 import (
+	"bytes"
 	"errors"
 	"time"
 
@@ -55,6 +56,9 @@ func (w *worker) response(g *state, l *listener, in *transport.Inbound, bad *sip
 	_, p.text, _ = sip.ParseCSeq(m.Value(sip.CSeq))
 	p.class, p.method, p.status = classOf(p.text), obs.SIPMethod(p.text), m.Status
 	p.slot = w.mem.find(methodKey(p.b.d, p.text))
+	if p.b.server != 0 && !bytes.Contains(v.Params, offered) {
+		w.told(g, v, p.b.server)
+	}
 	if !w.answered(&p) {
 		return
 	}
@@ -66,6 +70,7 @@ func (w *worker) back(p *reply) {
 	e := &w.edits
 	e.Reset(p.m)
 	e.PopVia()
+	w.tellLoad(p)
 	if p.status != p.m.Status {
 		e.SetStatus(p.status, sip.Reason(p.status))
 		e.Remove(sip.RetryAfter)

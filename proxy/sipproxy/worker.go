@@ -57,12 +57,17 @@ type worker struct {
 	sample uint32
 	ifDown []Assumption // what an explanation asks besides
 
-	notHeld  uint64 // transactions that were remembered without a pending
-	openNow  atomic.Int64
-	dropped  atomic.Uint64
-	panicked atomic.Uint64
-	notKept  atomic.Uint64
-	notKnown atomic.Uint64
+	notHeld    uint64 // transactions that were remembered without a pending
+	guard      guard
+	turnedAway atomic.Uint64
+	shares     map[*throttle]*share // parts in what servers asked to be left out
+	askedAway  atomic.Uint64
+	loadText   []byte
+	openNow    atomic.Int64
+	dropped    atomic.Uint64
+	panicked   atomic.Uint64
+	notKept    atomic.Uint64
+	notKnown   atomic.Uint64
 }
 
 func newWorker(p *Proxy, id int) *worker {
@@ -70,7 +75,7 @@ func newWorker(p *Proxy, id int) *worker {
 	w := &worker{
 		p: p, id: id, port: p.cfg.Ports[id],
 		mem: newMemory(max(1, p.cfg.Entries/n)), hints: newHints(max(1, p.cfg.Hints/n)),
-		arena: newArena(p.cfg.Arena / n), noTCP: map[hop]time.Time{}, flows: map[uint64]struct{}{},
+		guard: guard{share: 1}, shares: map[*throttle]*share{}, arena: newArena(p.cfg.Arena / n), noTCP: map[hop]time.Time{}, flows: map[uint64]struct{}{},
 	}
 	w.open.max = max(1, p.cfg.Waiting/n)
 	w.lines.left = p.cfg.Records / n
@@ -84,6 +89,9 @@ func (w *worker) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		msgs, events, now := w.port.In.Receive(ctx, w.until())
 		w.now = now
+		if g := w.p.current.Load(); g != nil {
+			w.guard.note(now, w.port.In.Wait(), g.overload.Target, w.port.In.Emptied())
+		}
 		w.batch(msgs, events)
 	}
 }

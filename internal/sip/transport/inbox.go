@@ -46,6 +46,7 @@ type Inbox struct {
 	timer      *time.Timer
 	ctx        context.Context // whose end wakes the worker
 	locals     localTable      // by which address of ours a peer came in, on wildcard sockets
+	emptied    bool            // nothing waited, at least once since Emptied was asked
 }
 
 // letter is a message in the ring. Its bytes are in the place's own memory, or in large.
@@ -119,8 +120,23 @@ func (in *Inbox) Post(e Event) bool {
 	return true
 }
 
-// Wait is how long the oldest message of the last batch had waited since the kernel got it.
+// Wait is how long the oldest message of the last batch had waited since the kernel got it; 0 while the worker rests.
 func (in *Inbox) Wait() time.Duration { return time.Duration(in.wait.Load()) }
+
+// rest notes that the worker has nothing to do: nothing waits.
+func (in *Inbox) rest() {
+	in.emptied = true
+	in.wait.Store(0)
+}
+
+// Emptied says whether the worker found nothing waiting, in its queue and in its socket, since it asked last. A worker that
+// is called late by a busy machine empties its queue all the same; one that is offered more than it can do never does. Only
+// the worker may ask.
+func (in *Inbox) Emptied() bool {
+	was := in.emptied
+	in.emptied = false
+	return was
+}
 
 // Dropped is how many messages and events found the inbox full since the start.
 func (in *Inbox) Dropped() (messages, events uint64) { return in.dropped.Load(), in.lost.Load() }
@@ -227,6 +243,7 @@ func (in *Inbox) quiet() bool {
 func (in *Inbox) park() {
 	in.parked.Store(onWake)
 	if in.quiet() && in.home.Load() == nil {
+		in.rest()
 		if in.until.IsZero() {
 			<-in.wake
 		} else {
@@ -279,7 +296,11 @@ func (in *Inbox) mayPark(s *udpSocket) bool {
 	}
 	in.asleep.Store(s)
 	in.parked.Store(onHome)
-	return in.quiet()
+	if !in.quiet() {
+		return false
+	}
+	in.rest()
+	return true
 }
 
 // take lends a message to the worker. It reads a clock for nobody and copies nothing but the description.

@@ -323,6 +323,34 @@ func TestWaitFromSocketToWorker(t *testing.T) {
 	}
 }
 
+// What tells an overload from a machine that is busy with something else: a worker called late finds its queue empty in
+// the end, one that is offered more than it can do does not.
+func TestEmptiedTellsWhetherWorkIsLeft(t *testing.T) {
+	r := newRig(t, Config{Node: 1, Workers: 1})
+	l := r.open(t, "127.0.0.1:0", 1, ListenerConfig{Name: "u", Kind: UDP})[0]
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(l.Addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	in := r.hub.Inbox(0)
+	const more = 4 * (takeAtOnce + batch)
+	for range more {
+		_, _ = c.Write([]byte(request("OPTIONS", "x", 0)))
+	}
+	got := 0
+	for got < more {
+		msgs, _, _ := in.Receive(r.ctx, time.Time{})
+		got += len(msgs)
+		if in.Emptied() && got > len(msgs) {
+			t.Fatalf("emptied after %d of %d", got, more)
+		}
+	}
+	if msgs, _, _ := in.Receive(r.ctx, time.Now().Add(20*time.Millisecond)); len(msgs) != 0 || !in.Emptied() || in.Emptied() || r.hub.Wait() != 0 {
+		t.Fatalf("%d messages, still busy", len(msgs))
+	}
+}
+
 // Whatever comes: an answer only to a whole Binding request, never longer than 44 octets, always with its transaction.
 func FuzzBinding(f *testing.F) {
 	q := append([]byte{0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42}, "transaction!"...)
