@@ -74,7 +74,11 @@ func (c *Cluster) down(m *Member, l Loss, now time.Time) {
 	was := s.conn
 	s.conn, s.fullAt = none, time.Time{}
 	switch was {
-	case closing: // state and retryAt were set when it was closed
+	case closing: // state and retryAt were set when it was closed, but for what their DPR asks
+		if l.Wait > 0 {
+			s.retryAt = now.Add(l.Wait)
+		}
+		s.never = s.never || l.Never
 		return
 	case dialing:
 		if s.alternative++; s.alternative < len(s.addrs) {
@@ -107,6 +111,17 @@ func (c *Cluster) fail(m *Member, cause Cause, detail string, now time.Time) {
 	c.closeSlot(s, Closing{DPR: noDPR})
 	s.retryAt = now.Add(c.cfg.Reconnect)
 	c.lost(s, cause, detail, now)
+}
+
+// goodbye is told that the server has sent DPR: it gets nothing new, and its connection ends soon.
+func (c *Cluster) goodbye(m *Member, detail string, now time.Time) {
+	s := c.find(m)
+	if s == nil || s.conn != connected {
+		return
+	}
+	s.conn = closing
+	s.retryAt = now.Add(c.cfg.Reconnect)
+	c.lost(s, Closed, detail, now)
 }
 
 // lost makes a member inactive. The active role goes on in settle.

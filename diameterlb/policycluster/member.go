@@ -83,6 +83,12 @@ func (m *Member) Down(l Loss) {
 	m.cluster.post(func(now time.Time) { m.cluster.down(m, l, now) })
 }
 
+// Leaving says that the server has sent DPR: it is lost from now on, although its late answers are still taken. Down
+// follows when the connection has ended.
+func (m *Member) Leaving(detail string) {
+	m.cluster.post(func(now time.Time) { m.cluster.goodbye(m, detail, now) })
+}
+
 // Suspected says that a DWR was not answered for one Tw, Recovered that the peer was heard again.
 func (m *Member) Suspected() {
 	m.cluster.post(func(now time.Time) { m.cluster.suspected(m, now) })

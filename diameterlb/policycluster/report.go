@@ -12,10 +12,10 @@ func (c *Cluster) report(now time.Time) {
 		c.names.downs = nil
 		return
 	}
-	has := c.active() != nil
+	lacks := c.lacksActive()
 	for _, s := range c.names.downs {
 		sev := obs.Minor
-		if !has && !c.held && c.cfg.Mode != OutOfService {
+		if lacks {
 			sev = obs.Major
 		}
 		if s.state == Inactive && !s.forgotten {
@@ -30,23 +30,31 @@ func (c *Cluster) report(now time.Time) {
 			c.cfg.Clear("policy_server_down", c.condition(s))
 		}
 	}
-	c.reportActive(has, now)
+	c.reportActive(lacks, now)
 	c.reportShort()
 	c.reportDNS(now)
 }
 
-func (c *Cluster) reportActive(has bool, now time.Time) {
-	expected := !c.held && (c.cfg.Mode == ModeActive || c.cfg.Mode == ModeAlternate)
-	if has || !expected {
-		c.cfg.Clear("policy_no_active", c.name)
-		return
+// lacksActive says that requests which should find a server here find none. While the first attempts are under way,
+// nobody knows yet.
+func (c *Cluster) lacksActive() bool {
+	if c.active() != nil || c.held || c.cfg.Mode != ModeActive && c.cfg.Mode != ModeAlternate {
+		return false
 	}
 	for _, s := range c.slots {
 		if s.conn == dialing && !s.tried {
-			return // the first attempts are still under way
+			return false
 		}
 	}
-	if len(c.slots) > 0 || c.names.failures > 0 {
+	return len(c.slots) > 0 || c.names.failures > 0
+}
+
+func (c *Cluster) reportActive(lacks bool, now time.Time) {
+	if c.active() != nil || c.held || c.cfg.Mode == OutOfService || c.cfg.Mode == ModeStandby {
+		c.cfg.Clear("policy_no_active", c.name)
+		return
+	}
+	if lacks {
 		since := c.none
 		if since.IsZero() {
 			since = now
