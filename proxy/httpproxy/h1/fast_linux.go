@@ -426,7 +426,7 @@ func (c *conn) fastSend() {
 		l.hand(c, stageChosen)
 		return
 	}
-	p := c.f.servers.pool(address{a.Addr, a.Host, a.TLS})
+	p := c.f.servers.pool(address{addr: a.Addr, host: a.Host})
 	p.used.Store(x.start)
 	if c.compose() != nil {
 		l.hand(c, stageChosen)

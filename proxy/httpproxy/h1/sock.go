@@ -1,6 +1,7 @@
 package h1
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -13,9 +14,10 @@ import (
 // fields and its functions are made once, so that a step allocates nothing.
 type sock struct {
 	net.Conn
-	tcp  *net.TCPConn    // the socket itself; nil when there is none, TLS is on it, or a loop watches it
-	raw  syscall.RawConn // of tcp or desc
-	desc *desc           // the socket where a loop watches it
+	tcp   *net.TCPConn    // the socket itself; nil when there is none, TLS is on it, or a loop watches it
+	raw   syscall.RawConn // of tcp or desc
+	desc  *desc           // the socket where a loop watches it
+	below syscall.RawConn // of the socket that TLS is on: only looked at
 
 	inTurn bool   // a loop is at work: a write that would wait goes to stash
 	stash  []byte // what a loop could not write
@@ -35,6 +37,7 @@ type sock struct {
 func (s *sock) init(c net.Conn) {
 	s.Conn = c
 	if s.tcp = tcpOf(c); s.tcp == nil || !haveRaw {
+		s.lookBelow(c)
 		return
 	}
 	raw, err := s.tcp.SyscallConn()
@@ -71,7 +74,21 @@ func (s *sock) left() bool {
 	if s.desc != nil {
 		return s.desc.hup.Load()
 	}
-	return gone(s.raw)
+	if s.raw != nil {
+		return gone(s.raw)
+	}
+	return s.below != nil && gone(s.below)
+}
+
+// lookBelow finds the socket under TLS, where a peer that has left shows.
+func (s *sock) lookBelow(c net.Conn) {
+	t, ok := c.(*tls.Conn)
+	if !ok || !haveRaw {
+		return
+	}
+	if tcp := tcpOf(t.NetConn()); tcp != nil {
+		s.below, _ = tcp.SyscallConn() // nil with an error: nothing is looked at
+	}
 }
 
 func tcpOf(c net.Conn) *net.TCPConn {

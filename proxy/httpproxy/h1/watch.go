@@ -59,7 +59,7 @@ func (f *Front) look() {
 // lookForClient ends a long request whose client has left.
 func (c *conn) lookForClient(now int64) {
 	w := c.watch.Load()
-	if w == 0 || now < w || c.client.raw == nil {
+	if w == 0 || now < w {
 		return
 	}
 	if d := c.deadline.Load(); d >= 0 && c.watch.CompareAndSwap(w, now+watchAfter) && c.client.left() {
