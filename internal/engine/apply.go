@@ -255,6 +255,7 @@ func (e *Engine) swap(g *Generation, change *listen.Change, cut bool) {
 	e.front.Swap(g.HTTP)
 	e.current.Store(g)
 	e.hub.Use(listeners)
+	e.hub.KeepWebSockets(g.webSockets())
 	e.serve(g)
 	change.Commit()
 	e.metrics.Sweep(g.live())

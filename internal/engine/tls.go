@@ -96,10 +96,10 @@ func (e *Engine) shield(cfg *config.Config) (*shields, error) {
 func (e *Engine) peers(out *shields, p *config.Pool) error {
 	out.peers[p.Name] = map[string]string{}
 	for _, s := range p.Servers {
-		if s.SIPTransport != "tls" {
+		if s.SIPTransport != "tls" && s.SIPTransport != "wss" {
 			continue
 		}
-		peer := certs.Peer{Name: s.SIP.Host, Protocols: alpn["sip tls"]}
+		peer := certs.Peer{Name: s.SIP.Host, Protocols: alpn["sip "+s.SIPTransport]}
 		if s.SIP.Addr.IsValid() {
 			peer.Name = s.SIP.Addr.String()
 		}
@@ -126,13 +126,15 @@ func (e *Engine) peers(out *shields, p *config.Pool) error {
 func (g *Generation) peerOf(a routing.Address) string {
 	for name, p := range g.pools {
 		for i := range p.Table().Members {
-			if m := &p.Table().Members[i]; slices.Contains(m.Addresses, a) {
+			if m := &p.Table().Members[i]; hasAddress(m, a) {
 				return g.shields.peers[name][m.Name]
 			}
 		}
 	}
 	return ""
 }
+
+func hasAddress(m *routing.Member, a routing.Address) bool { return slices.Contains(m.Addresses, a) }
 
 // errNameless says that nothing tells whom a connection should be with: one that is opened again for a response, say.
 var errNameless = errors.New("engine: no name to check the peer against")

@@ -81,7 +81,7 @@ func (p *Path) CloseCode(ctx context.Context) (uint16, error) {
 
 // ListenWebSocket serves SIP over WebSocket as well, on a port of its own; c may be nil.
 func (ua *UA) ListenWebSocket(c *tls.Config) (netip.AddrPort, error) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	l, err := net.Listen("tcp", netip.AddrPortFrom(ua.Addr.Addr(), 0).String())
 	if err != nil {
 		return netip.AddrPort{}, err
 	}

@@ -108,7 +108,7 @@ func (o *Out) CloseAfter(id uint64) {
 	}
 }
 
-// ToServer queues b on one of the connections to a server (by affinity, a hash of the Call-ID), opening it if there is
+// ToServer queues b on one of the connections to a server (by affinity, a hash of the Call-ID; over WebSocket the worker's), opening it if there is
 // none. It never waits: b waits in the connection's queue while it is opened; a failure comes as a FlowFailed event.
 // The listener is the one whose sent-by stands in the Via. ErrFull is a transport error of that server.
 func (o *Out) ToServer(l *Listener, k Kind, dst netip.AddrPort, serverName string, affinity uint32, b []byte) (flow uint64, err error) {
@@ -117,6 +117,9 @@ func (o *Out) ToServer(l *Listener, k Kind, dst netip.AddrPort, serverName strin
 	}
 	key := serverKey{ep: l.ep, kind: k, dst: dst, name: serverName}
 	slot := affinity % connsPerServer
+	if k >= WS {
+		slot = uint32(o.in.id) % connsPerServer // the connections that are kept
+	}
 	if c := o.servers[key]; c != nil {
 		if f := c.flows[slot].Load(); f != nil {
 			if err := f.enqueue(b, o.in.id); err != ErrFlowGone {
