@@ -35,6 +35,9 @@ func (h *Hub) connect(key serverKey, slot uint32) (*flow, *serverConns, error) {
 	if key.kind == UDP || key.kind.Secure() && h.cfg.Secure == nil && h.plain {
 		return nil, nil, ErrKind
 	}
+	if _, known := h.opening(key.kind, key.dst); key.kind >= WS && !known {
+		return nil, nil, ErrKind // clients over WebSocket are reached by their flow alone
+	}
 	if !sendable(key.dst) {
 		return nil, nil, fmt.Errorf("transport: %v is no destination: %w", key.dst, ErrFlowGone)
 	}
