@@ -94,7 +94,7 @@ func TestFlagsAreChecked(t *testing.T) {
 // something is on, and nothing is refused.
 func TestConfigurationsAreGood(t *testing.T) {
 	files := map[string]string{}
-	w, err := wyegateTarget(&settings{wyegate: "w", dir: t.TempDir()}, "conf/wyegate-sip.yaml", files, []string{"127.0.0.1:7001", "127.0.0.1:7002"})
+	w, err := wyegateTarget(t.TempDir(), "wyegate", "w", "conf/wyegate-sip.yaml", files, []string{"127.0.0.1:7001", "127.0.0.1:7002"})
 	if err != nil {
 		t.Fatal(err)
 	}

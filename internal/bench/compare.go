@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +29,10 @@ func compare(ctx context.Context, p *protocol, s *settings, out io.Writer) error
 		}
 		defer os.RemoveAll(dir)
 	} else if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	dir, err := filepath.Abs(dir) // targets run in it
+	if err != nil {
 		return err
 	}
 	where := *s

@@ -29,6 +29,7 @@ import (
 // settings are the flags of a comparison.
 type settings struct {
 	wyegate string
+	before  string
 	rounds  int
 	time    time.Duration
 	window  int
@@ -99,6 +100,7 @@ func flags(p *protocol, args []string) (*settings, error) {
 	s := &settings{}
 	f := flag.NewFlagSet(p.name, flag.ContinueOnError)
 	f.StringVar(&s.wyegate, "wyegate", "bin/wyegate", "the `binary` to measure")
+	f.StringVar(&s.before, "before", "", "another `binary` of wyegate beside it: that of the commit before a change")
 	f.IntVar(&s.rounds, "rounds", 5, "how often every target takes every load")
 	f.DurationVar(&s.time, "time", time.Second, "how long one load lasts")
 	f.IntVar(&s.window, "window", 64, "units under way in the closed loop")

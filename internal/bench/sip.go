@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,16 +62,22 @@ func sipTargets(s *settings, load string, servers []string) ([]*target, error) {
 		}
 		out = append(out, t)
 	}
-	w, err := wyegateTarget(s, "conf/wyegate-sip.yaml", files, servers)
-	if err != nil {
-		return nil, err
+	for name, program := range map[string]string{"wyegate": s.wyegate, "before": s.before} {
+		if program == "" {
+			continue
+		}
+		w, err := wyegateTarget(s.dir, name, program, "conf/wyegate-sip.yaml", files, servers)
+		if err != nil {
+			return nil, err
+		}
+		out = slices.Insert(out, 1, w)
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o644); err != nil {
 			return nil, err
 		}
 	}
-	return []*target{out[0], w, out[1]}, nil
+	return out, nil
 }
 
 func exists(file string) bool {
@@ -89,22 +96,21 @@ func kamailioTarget(program, name, dir string, args []string) *target {
 }
 
 // wyegateTarget fills the configuration in: where to listen, where the servers are.
-func wyegateTarget(s *settings, from string, files map[string]string, servers []string) (*target, error) {
+func wyegateTarget(dir, name, program, from string, files map[string]string, servers []string) (*target, error) {
 	b, err := conf.ReadFile(from)
 	if err != nil {
 		return nil, err
 	}
-	program, err := filepath.Abs(s.wyegate)
-	if err != nil {
+	if program, err = filepath.Abs(program); err != nil {
 		return nil, err
 	}
 	addr := freePort("udp4")
-	files["wyegate.yaml"] = strings.NewReplacer(
-		"@LISTEN@", addr, "@METRICS@", freePort("tcp4"), "@SERVER1@", servers[0], "@SERVER2@", servers[1],
+	files[name+".yaml"] = strings.NewReplacer(
+		"@NAME@", name, "@LISTEN@", addr, "@METRICS@", freePort("tcp4"), "@SERVER1@", servers[0], "@SERVER2@", servers[1],
 	).Replace(string(b))
 	return &target{
-		name: "wyegate", addr: addr, ready: func() error { return answers(addr) },
-		command: []string{program, "run", "-c", filepath.Join(s.dir, "wyegate.yaml")},
+		name: name, addr: addr, ready: func() error { return answers(addr) },
+		command: []string{program, "run", "-c", filepath.Join(dir, name+".yaml")},
 	}, nil
 }
 

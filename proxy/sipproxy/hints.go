@@ -10,7 +10,7 @@ type hint struct {
 	target       uint32
 	server       uint32
 	used         uint32 // seconds of the hints' clock
-	chain        uint32
+	chain        uint32 // of the free ones
 	older, newer uint32 // by use
 	bound        bool
 }
@@ -32,16 +32,14 @@ type hints struct {
 
 func newHints(max int) *hints { return &hints{max: max, ix: newIndex(), used: 1} }
 
-type hintLinks struct{ h *hints }
-
-func (l hintLinks) hash(s uint32) uint64  { return l.h.at(s).key }
-func (l hintLinks) next(s uint32) *uint32 { return &l.h.at(s).chain }
-
 func (h *hints) at(slot uint32) *hint { return &h.chunks[slot>>chunkBits][slot&(chunkLen-1)] }
 
 // find gives the hint of a dialog's side and counts as its use; nil when there is none.
 func (h *hints) find(key uint64) *hint {
-	slot := find(&h.ix, hintLinks{h}, key)
+	slot := h.ix.first(key)
+	for slot != 0 && h.at(slot).key != key {
+		slot = h.ix.next(slot)
+	}
 	if slot == 0 {
 		return nil
 	}
@@ -63,7 +61,7 @@ func (h *hints) set(key uint64, target, server uint32, lost func(*hint)) *hint {
 		}
 		x = h.at(slot)
 		*x = hint{key: key}
-		put(&h.ix, hintLinks{h}, slot)
+		h.ix.put(key, slot)
 		h.link(slot)
 	}
 	x.target, x.server = target, server
@@ -96,7 +94,7 @@ func (h *hints) remove(slot uint32, lost func(*hint)) {
 		lost(x)
 	}
 	h.unlink(slot)
-	drop(&h.ix, hintLinks{h}, slot)
+	h.ix.drop(x.key, slot)
 	*x = hint{chain: h.free}
 	h.free = slot
 	h.count--

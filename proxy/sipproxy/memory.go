@@ -40,19 +40,19 @@ const (
 // entry is one transaction: 64 octets without a pointer, so that the collector never looks at them (sip-http.md
 // section 4). What only a transaction that waits for its final response has is in its pending.
 type entry struct {
-	key    uint64    // d, with the method's class
-	second uint64    // INVITE: Call-ID, From tag, CSeq number; 0: none
-	dest   [16]byte  // server: key hash, target tag, server tag; address: IPv6 or v4-mapped; flow: number
-	nexts  [2]uint32 // chains of the two indexes
-	gen    uint32    // chain of the entries that are looked at in one second
-	expiry uint32    // seconds of the memory's clock
-	open   uint32    // pending; 0: none
-	port   uint16    // of an address
-	out    uint16    // tag of the listener it leaves by
+	key    uint64   // d, with the method's class
+	second uint64   // INVITE: Call-ID, From tag, CSeq number; 0: none
+	dest   [16]byte // server: key hash, target tag, server tag; address: IPv6 or v4-mapped; flow: number
+	gen    uint32   // chain of the entries that are looked at in one second
+	expiry uint32   // seconds of the memory's clock
+	open   uint32   // pending; 0: none
+	port   uint16   // of an address
+	out    uint16   // tag of the listener it leaves by
 	kind   transport.Kind
 	place  place
 	phase  phase
 	flags  uint8
+	_      [8]byte // an entry never lies in two lines of the cache
 }
 
 func (e *entry) setServer(hash uint64, target, server uint32) {
@@ -108,23 +108,25 @@ func newMemory(max int) *memory {
 	return &memory{max: max, byKey: newIndex(), bySecond: newIndex(), used: 1}
 }
 
-type keyLinks struct{ m *memory }
-
-func (l keyLinks) hash(s uint32) uint64  { return l.m.at(s).key }
-func (l keyLinks) next(s uint32) *uint32 { return &l.m.at(s).nexts[0] }
-
-type secondLinks struct{ m *memory }
-
-func (l secondLinks) hash(s uint32) uint64  { return l.m.at(s).second }
-func (l secondLinks) next(s uint32) *uint32 { return &l.m.at(s).nexts[1] }
-
 func (m *memory) at(slot uint32) *entry { return &m.chunks[slot>>chunkBits][slot&(chunkLen-1)] }
 
 // find gives the slot of a transaction; 0 when it is not known.
-func (m *memory) find(key uint64) uint32 { return find(&m.byKey, keyLinks{m}, key) }
+func (m *memory) find(key uint64) uint32 {
+	slot := m.byKey.first(key)
+	for slot != 0 && m.at(slot).key != key {
+		slot = m.byKey.next(slot)
+	}
+	return slot
+}
 
 // findSecond gives the slot of an INVITE by its second key.
-func (m *memory) findSecond(second uint64) uint32 { return find(&m.bySecond, secondLinks{m}, second) }
+func (m *memory) findSecond(second uint64) uint32 {
+	slot := m.bySecond.first(second)
+	for slot != 0 && m.at(slot).second != second {
+		slot = m.bySecond.next(slot)
+	}
+	return slot
+}
 
 // add takes a slot for a transaction. When the memory is full an entry with a final response makes room; 0: there is
 // none at hand, and the transaction goes on without being remembered.
@@ -140,9 +142,9 @@ func (m *memory) add(key, second uint64) uint32 {
 	m.count++
 	e := m.at(slot)
 	*e = entry{key: key, second: second, gen: e.gen, expiry: m.now + seconds(life)}
-	put(&m.byKey, keyLinks{m}, slot)
+	m.byKey.put(key, slot)
 	if second != 0 {
-		put(&m.bySecond, secondLinks{m}, slot)
+		m.bySecond.put(second, slot)
 	}
 	if !listed {
 		m.list(slot)
@@ -232,9 +234,10 @@ func (m *memory) tick(now time.Time, gone func(slot uint32)) {
 }
 
 func (m *memory) unindex(slot uint32) {
-	drop(&m.byKey, keyLinks{m}, slot)
-	if m.at(slot).second != 0 {
-		drop(&m.bySecond, secondLinks{m}, slot)
+	e := m.at(slot)
+	m.byKey.drop(e.key, slot)
+	if e.second != 0 {
+		m.bySecond.drop(e.second, slot)
 	}
 }
 

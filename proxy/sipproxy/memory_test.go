@@ -83,7 +83,7 @@ func TestMemoryGrows(t *testing.T) {
 			t.Fatalf("key %d is lost", i)
 		}
 		chain := 0
-		for s := *m.byKey.at(m.at(slot).key); s != 0; s = m.at(s).nexts[0] {
+		for s := *m.byKey.bucket(mix(m.at(slot).key)); s != 0; s = m.byKey.link(s).next {
 			chain++
 		}
 		longest = max(longest, chain)
@@ -94,6 +94,30 @@ func TestMemoryGrows(t *testing.T) {
 	m.tick(now.Add(2*life), func(uint32) {})
 	if m.count != 0 {
 		t.Errorf("%d entries are left", m.count)
+	}
+}
+
+// Two keys of one hash are told apart by what their slots say, whichever of them came or went first.
+func TestMemoryTellsEqualHashesApart(t *testing.T) {
+	const one, other = uint64(0x1234), uint64(1<<56 | 0x1234 ^ 1<<24) // folded they differ in the highest octet alone, which mix cuts off
+	if mix(one) != mix(other) {
+		t.Fatal("the two have not one hash")
+	}
+	for _, order := range [][2]uint64{{one, other}, {other, one}} {
+		m := newMemory(10)
+		m.tick(time.Unix(1000, 0), nil)
+		first := m.add(order[0], 7)
+		if m.find(order[1]) != 0 {
+			t.Error("a key finds the slot of another one")
+		}
+		second := m.add(order[1], 7)
+		if m.find(order[0]) != first || m.find(order[1]) != second {
+			t.Errorf("%d and %d are found for %d and %d", m.find(order[0]), m.find(order[1]), first, second)
+		}
+		m.remove(second)
+		if m.find(order[0]) != first || m.find(order[1]) != 0 || m.findSecond(7) != first {
+			t.Error("one is not found without the other")
+		}
 	}
 }
 
