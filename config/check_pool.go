@@ -28,6 +28,9 @@ func (c *checker) pools() {
 			if c.has(sat+".sip_path") && !s.overWebSocket() && !c.failed(sat+".sip_transport") {
 				c.keyError(sat+".sip_path", fmt.Sprintf("server %q: sip_path has no meaning with sip_transport %s", s.Name, s.SIPTransport))
 			}
+			if s.HTTP.IsZero() && c.has(sat+".http_transport") && !c.failed(sat+".http") && !c.has(sat+".expand") {
+				c.keyError(sat+".http_transport", fmt.Sprintf("server %q has http_transport without http", s.Name))
+			}
 		}
 		c.hash(p, at)
 		c.families(p, at)

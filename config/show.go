@@ -63,6 +63,8 @@ func shown(v reflect.Value, f *field, pattern string) bool {
 			return !at.SIP.IsZero()
 		case "sip_path":
 			return at.overWebSocket()
+		case "http_transport":
+			return !at.HTTP.IsZero()
 		}
 		return true
 	case *Application:

@@ -128,6 +128,7 @@ type Server struct {
 	SIPPath       string     `yaml:"sip_path" default:"/ws" form:"urlpath" doc:"Path of its WebSocket, for sip_transport ws and wss."`
 	TLS           *ServerTLS `yaml:"tls" doc:"What is checked of it, and shown to it, over TLS."`
 	HTTP          HostPort   `yaml:"http" doc:"Its HTTP address and port."`
+	HTTPTransport string     `yaml:"http_transport" words:"tcp,tls" doc:"How HTTP is carried to it; default: tls where tls is there and SIP does not use it, else tcp."`
 	MaxConcurrent int        `yaml:"max_concurrent" default:"0" min:"0" max:"100000000" doc:"Requests at once; 0: no limit."`
 	AdminState    string     `yaml:"admin_state" default:"ready" words:"ready,drain,maint" doc:"What the operator wants of it, until an override says otherwise."`
 }
@@ -135,7 +136,7 @@ type Server struct {
 // ServerTLS is how a server is known over TLS.
 type ServerTLS struct {
 	Noted
-	ServerName  string `yaml:"server_name" doc:"Name that its certificate must have; default: the host of its SIP address."`
+	ServerName  string `yaml:"server_name" doc:"Name that its certificate must have; default: the host of its address."`
 	CAFile      Path   `yaml:"ca_file" doc:"PEM file of those who sign its certificate; default: the system's."`
 	Certificate string `yaml:"certificate" doc:"Name of the certificate that we show when it asks; default: none."`
 }

@@ -188,8 +188,11 @@ func (p *probes) ready() error {
 func (p *probes) dial(ctx context.Context, a routing.Address) (net.Conn, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", a.Addr.String())
-	k := sipKind(a.Transport)
-	if err != nil || a.Proto != routing.SIP || k == transport.TCP {
+	k := transport.TCP // of a request of HTTP as well
+	if a.Proto == routing.SIP || a.Transport == "tls" {
+		k = sipKind(a.Transport)
+	}
+	if err != nil || k == transport.TCP {
 		return c, err
 	}
 	g, plain := p.e.current.Load(), c

@@ -30,7 +30,8 @@ type Choice struct {
 	Key    []byte // nil with a token and in turn
 	Rule   int    // index into the target's rules; -1: none
 	Rules  time.Duration
-	Tried  int // servers it was offered to
+	Tried  int  // servers it was offered to
+	HTTP2  bool // the server at hand is spoken to in HTTP/2
 
 	Request routing.Request
 
@@ -265,6 +266,7 @@ type Address struct {
 	Addr netip.AddrPort // not valid where only the name is known
 	Host string         // as configured: name or address, with port
 	TLS  bool
+	Peer string // with TLS: what its certificate is checked against; connections of another one are not its
 }
 
 // Address gives the leased server's nth HTTP address; false when there are no more.
@@ -279,7 +281,11 @@ func (c *Choice) Address(n int) (Address, bool) {
 			continue
 		}
 		if n == 0 {
-			return Address{Addr: a.Addr, Host: a.Host, TLS: a.Transport == "tls"}, true
+			at := Address{Addr: a.Addr, Host: a.Host}
+			if a.Transport == "tls" {
+				at.TLS, at.Peer = true, c.App.Peers[m.Tag]
+			}
+			return at, true
 		}
 		n--
 	}
