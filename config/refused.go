@@ -65,8 +65,6 @@ var refusedHere = []refusal{
 
 	{path: "listeners[].protocol", words: []string{"diameter"}},
 	{path: "listeners[].transport", words: []string{"sctp"}},
-	{path: "listeners[].http2", words: []string{"true"}, when: func(n *node) bool { return textOf(n.get("transport")) == "tls" },
-		what: "HTTP/2", why: "leave http2 out: http/1.1 is offered"},
 	{path: "listeners[].group"},
 	{path: "listeners[].proxy_protocol_from", when: func(n *node) bool { return textOf(n.get("transport")) == "udp" },
 		why: "PROXY protocol is read on streams"},

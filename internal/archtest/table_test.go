@@ -7,6 +7,13 @@ var allowed = map[string][]string{
 	"internal/sip":       {},
 	"internal/http1":     {},
 	"internal/diam":      {},
+	"internal/diam/base": {"internal/diam"},
+	"diameterlb/peer":    {"internal/diam", "internal/diam/base", "internal/limit"},
+
+	"diameterlb/policycluster": {"internal/resolver"},
+	"diameterlb/site":          {"diameterlb/policycluster"},
+	"diameterlb/policypeer":    {"diameterlb/peer", "diameterlb/policycluster", "internal/diam", "internal/diam/base"},
+
 	"internal/obs":       {},
 	"internal/limit":     {},
 	"internal/certs":     {},
@@ -25,6 +32,7 @@ var allowed = map[string][]string{
 	"proxy/sipproxy":     {"proxy", "routing", "internal/sip", "internal/sip/transport"},
 	"proxy/httpproxy":    {"proxy", "routing", "internal/http1", "internal/limit", "internal/websocket"},
 	"proxy/httpproxy/h1": {"proxy/httpproxy", "internal/http1"},
+	"proxy/httpproxy/h2": {"proxy/httpproxy", "internal/http1"},
 	"admin":              {"config", "dcr", "routing", "proxy"},
 	"internal/engine":    {"*"},
 	"internal/demo":      {"config", "internal/engine", "admin"},
@@ -46,7 +54,7 @@ var never = map[string][]string{
 }
 
 // pure packages compute: no sockets, no files, no log.
-var pure = []string{"routing", "dcr", "config", "internal/sip", "internal/http1", "internal/websocket", "internal/diam"}
+var pure = []string{"routing", "dcr", "config", "internal/sip", "internal/http1", "internal/websocket", "internal/diam", "internal/diam/base"}
 
 // impure is what a pure package does not import, prefix for prefix.
 var impure = []string{"net", "os", "log", "net/http", "syscall", "golang.org/x/sys"}
@@ -61,10 +69,12 @@ var homes = map[string][]string{
 	"github.com/miekg/dns":                {"internal/resolver", "internal/demo"},
 	"go.yaml.in/yaml":                     {"config"},
 	"github.com/alecthomas/kong":          {"cmd/wyegate"},
+	"github.com/fiorix/go-diameter":       {"internal/diam/base"},
 	"github.com/prometheus/client_golang": {"internal/obs", "internal/engine"},
 	"github.com/fsnotify/fsnotify":        {"internal/engine", "internal/certs"},
 	"github.com/gobwas/ws":                {"internal/websocket", "internal/demo", "internal/lbtest"},
-	"net/http":                            {"admin", "internal/health", "internal/demo", "cmd/wyegate", "internal/engine"},
+	"golang.org/x/net":                    {"proxy/httpproxy/h2"},
+	"net/http":                            {"proxy/httpproxy/h2", "admin", "internal/health", "internal/demo", "cmd/wyegate", "internal/engine"},
 }
 
 // testOnly packages are imported by _test.go files alone.

@@ -18,6 +18,8 @@ const (
 	AppBase  uint32 = 0
 	AppRx    uint32 = 16777236
 	AppGx    uint32 = 16777238
+	AppGxx   uint32 = 16777266
+	AppS9    uint32 = 16777267
 	AppRelay uint32 = 0xffffffff
 )
 
@@ -82,6 +84,7 @@ const (
 	ResultMissingAVP             uint32 = 5005
 	ResultAVPOccursTooManyTimes  uint32 = 5009
 	ResultNoCommonApplication    uint32 = 5010
+	ResultUnableToComply         uint32 = 5012
 	ResultInvalidAVPLength       uint32 = 5014
 	ResultInvalidMessageLength   uint32 = 5015
 	ResultNoCommonSecurity       uint32 = 5017

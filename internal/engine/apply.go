@@ -253,6 +253,7 @@ func (e *Engine) swap(g *Generation, change *listen.Change, cut bool) {
 	}
 	e.sip.Swap(g.SIP, now, cut)
 	e.front.Swap(g.HTTP)
+	e.http2.Swap(g.HTTP)
 	e.current.Store(g)
 	e.hub.Use(listeners)
 	e.serve(g)
@@ -284,7 +285,8 @@ func (e *Engine) serve(g *Generation) {
 		}
 		for _, s := range l.sockets {
 			s.Serve(&listen.Service{
-				Handle: e.front.Handler(l.def.Name), ProxyFrom: l.def.ProxyProtocolFrom, Total: c.PerListener,
+				Handle:    func(ctx context.Context, c net.Conn) { e.serveHTTP(ctx, c, l.def.Name) },
+				ProxyFrom: l.def.ProxyProtocolFrom, Total: c.PerListener,
 				PerSource: c.PerSource, Exempt: serverPrefixes(g.Config), TLS: g.shields.listeners[l.def.Name].config,
 			})
 		}

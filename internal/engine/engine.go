@@ -23,6 +23,7 @@ import (
 	"github.com/wyegate/wyegate/proxy"
 	"github.com/wyegate/wyegate/proxy/httpproxy"
 	"github.com/wyegate/wyegate/proxy/httpproxy/h1"
+	"github.com/wyegate/wyegate/proxy/httpproxy/h2"
 	"github.com/wyegate/wyegate/proxy/sipproxy"
 	"github.com/wyegate/wyegate/routing"
 )
@@ -48,6 +49,7 @@ type Engine struct {
 	hub      *transport.Hub
 	sip      *sipproxy.Proxy
 	front    *h1.Front
+	http2    *h2.Front
 	metrics  *obs.Metrics
 	gather   *prometheus.Registry
 	access   *obs.AccessLog // nil: off
@@ -185,6 +187,7 @@ func (e *Engine) assemble(cfg *config.Config) error {
 		return err
 	}
 	e.front = e.newFront()
+	e.http2 = e.newHTTP2()
 	e.probes = newProbes(e)
 	e.metrics.Watch(e.scrape)
 	return e.openEndpoints(cfg)
@@ -286,6 +289,7 @@ func (e *Engine) shutdown(stop context.Context) error {
 	e.draining.Store(true)
 	e.sip.Drain(true)
 	e.front.Drain(true)
+	e.http2.Drain(true)
 	if !wait(stop, cfg.Node.Shutdown.Delay) {
 		return nil
 	}
@@ -318,7 +322,9 @@ func (e *Engine) shutdown(stop context.Context) error {
 // progressEvery is the time between two lines about a shutdown that waits.
 const progressEvery = 5 * time.Second
 
-func (e *Engine) underWay() (transactions, connections int) { return e.sip.Open(), e.front.Open() }
+func (e *Engine) underWay() (transactions, connections int) {
+	return e.sip.Open(), e.front.Open() + e.http2.Open()
+}
 
 // closeCode is the code that WebSockets are closed with when the node leaves: that of the first pool that names one.
 func closeCode(cfg *config.Config) uint16 {

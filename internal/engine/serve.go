@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"context"
+	"crypto/tls"
 	"io/fs"
+	"net"
 	"net/netip"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -10,10 +13,25 @@ import (
 	"github.com/wyegate/wyegate/config"
 	"github.com/wyegate/wyegate/internal/sip/transport"
 	"github.com/wyegate/wyegate/proxy/httpproxy/h1"
+	"github.com/wyegate/wyegate/proxy/httpproxy/h2"
 )
 
 func (e *Engine) newFront() *h1.Front {
 	return h1.New(h1.Config{Ring: e.access.NewRing(), Log: e.log})
+}
+
+// newHTTP2 makes the front of HTTP/2: what it reads is answered by that of HTTP/1.1.
+func (e *Engine) newHTTP2() *h2.Front {
+	return h2.New(h2.Config{Serve: e.front.Serve, Log: e.log})
+}
+
+// serveHTTP has a connection of an HTTP listener, in the protocol that TLS has agreed on.
+func (e *Engine) serveHTTP(ctx context.Context, c net.Conn, listener string) {
+	if t, ok := c.(*tls.Conn); ok && t.ConnectionState().NegotiatedProtocol == "h2" {
+		e.http2.Serve(ctx, c, listener)
+		return
+	}
+	e.front.Serve(ctx, c, listener)
 }
 
 func (e *Engine) newAPI() *admin.API {

@@ -54,7 +54,7 @@ type shield struct {
 }
 
 // alpn are the protocols that a listener offers (sip-http.md 13.3).
-var alpn = map[string][]string{"sip tls": {"sip/2"}, "sip wss": {"http/1.1"}, "http tls": {"http/1.1"}}
+var alpn = map[string][]string{"sip tls": {"sip/2"}, "sip wss": {"http/1.1"}, "http tls": {"http/1.1"}, "http2": {"h2", "http/1.1"}}
 
 // shield reads certificates and trust files. Nothing is in force before swap.
 func (e *Engine) shield(cfg *config.Config) (*shields, error) {
@@ -156,6 +156,9 @@ func (e *Engine) secure(ctx context.Context, c net.Conn, peer string) (net.Conn,
 
 func (e *Engine) listenerShield(l *config.Listener, old shield) (shield, error) {
 	p := certs.Policy{Certificate: l.Certificate, StrictSNI: l.StrictSNI, Protocols: alpn[l.Protocol+" "+l.Transport]}
+	if l.Protocol == "http" && l.HTTP2 {
+		p.Protocols = alpn["http2"]
+	}
 	switch l.ClientCertificate {
 	case "optional":
 		p.Clients = certs.ClientsOptional

@@ -371,10 +371,10 @@ func TestNamesOfOneListener(t *testing.T) {
 	if err := e.Reload("test"); err != nil {
 		t.Fatal(err)
 	}
-	get := func(sni, host string) (int, error) {
-		client := &http.Client{Transport: &http.Transport{
-			TLSClientConfig: &tls.Config{ServerName: sni, RootCAs: ca.Trust()}, DisableKeepAlives: true,
-		}}
+	get := func(sni, host string, http2 bool) (int, error) {
+		tr := &http.Transport{TLSClientConfig: &tls.Config{ServerName: sni, RootCAs: ca.Trust()}, ForceAttemptHTTP2: http2}
+		defer tr.CloseIdleConnections()
+		client := &http.Client{Transport: tr}
 		q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("https://%s/?conf=a", e.at("https")), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -385,6 +385,9 @@ func TestNamesOfOneListener(t *testing.T) {
 			return 0, err
 		}
 		r.Body.Close()
+		if (r.ProtoMajor == 2) != http2 {
+			t.Errorf("spoken: %s", r.Proto)
+		}
 		return r.StatusCode, nil
 	}
 	for _, c := range []struct {
@@ -395,11 +398,13 @@ func TestNamesOfOneListener(t *testing.T) {
 		{"front.example.net", "a.example.org", 421}, {"a.example.org", "front.example.net", 421},
 		{"front.example.net", "elsewhere.example.com", 200}, // the listener's own certificate serves what no other covers
 	} {
-		if got, err := get(c.sni, c.host); err != nil || got != c.want {
-			t.Errorf("SNI %s, host %s: %d, %v; want %d", c.sni, c.host, got, err, c.want)
+		for _, http2 := range []bool{false, true} {
+			if got, err := get(c.sni, c.host, http2); err != nil || got != c.want {
+				t.Errorf("SNI %s, host %s, HTTP/2 %v: %d, %v; want %d", c.sni, c.host, http2, got, err, c.want)
+			}
 		}
 	}
-	if _, err := get("unknown.example.com", "unknown.example.com"); err == nil || !strings.Contains(err.Error(), "unrecognized name") {
+	if _, err := get("unknown.example.com", "unknown.example.com", false); err == nil || !strings.Contains(err.Error(), "unrecognized name") {
 		t.Errorf("unknown name: %v", err)
 	}
 }

@@ -20,6 +20,8 @@ type Client struct {
 	Resolvers []string      // host:port, in the order they are asked
 	Source    netip.Addr    // local address of queries; zero: the kernel's choice
 	Wait      time.Duration // for one resolver; 0: 100 ms
+
+	heard func(addr string) // told which resolver answered; nil: nobody asks
 }
 
 // errRefused says that a resolver answered, and that its answer says nothing.
@@ -38,6 +40,9 @@ func (c *Client) exchange(ctx context.Context, name string, qtype uint16) (*dns.
 		}
 		var m *dns.Msg
 		if m, err = c.askOne(ctx, q, addr); err == nil {
+			if c.heard != nil {
+				c.heard(addr)
+			}
 			return m, nil
 		}
 	}

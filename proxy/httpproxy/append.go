@@ -17,7 +17,7 @@ func (d *Decider) AppendRequestFields(dst []byte, v *View, c *Choice) []byte {
 	if lowered {
 		dst = appendMaxForwards(dst, left)
 	}
-	dst = appendVia(dst, v.Head.Minor, c.App.Service.Via)
+	dst = appendVia(dst, v.HTTP2, v.Head.Minor, c.App.Service.Via)
 	dst = v.appendForwarding(dst)
 	return d.appendTell(dst, c)
 }
@@ -60,7 +60,7 @@ var paramOctet = func() (t [256]bool) {
 // cut. Our cookie is a line of its own.
 func (d *Decider) AppendResponseFields(dst []byte, v *View, c *Choice, resp *http1.Head) []byte {
 	dst = resp.AppendFields(dst)
-	dst = appendVia(dst, resp.Minor, c.App.Service.Via)
+	dst = appendVia(dst, c.HTTP2, resp.Minor, c.App.Service.Via)
 	if c.wantsCookie(resp) {
 		dst = d.appendCookie(dst, v, c)
 	}

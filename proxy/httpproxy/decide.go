@@ -30,7 +30,8 @@ type Choice struct {
 	Key    []byte // nil with a token and in turn
 	Rule   int    // index into the target's rules; -1: none
 	Rules  time.Duration
-	Tried  int // servers it was offered to
+	Tried  int  // servers it was offered to
+	HTTP2  bool // the server at hand is spoken to in HTTP/2
 
 	Request routing.Request
 

@@ -40,11 +40,16 @@ func isName(by []byte, pseudonym string) bool {
 	return string(by) == pseudonym
 }
 
-func appendVia(dst []byte, minor uint8, pseudonym string) []byte {
-	if pseudonym == "" {
+// appendVia names us, with the version in which the message came to us (HH-2).
+func appendVia(dst []byte, http2 bool, minor uint8, pseudonym string) []byte {
+	switch {
+	case pseudonym == "":
 		return dst
+	case http2:
+		dst = append(dst, "Via: 2.0 "...)
+	default:
+		dst = append(append(dst, "Via: 1."...), '0'+minor, ' ')
 	}
-	dst = append(append(dst, "Via: 1."...), '0'+minor, ' ')
 	return append(append(dst, pseudonym...), "\r\n"...)
 }
 

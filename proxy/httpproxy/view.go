@@ -15,6 +15,7 @@ type View struct {
 	Remote netip.AddrPort // peer of the connection, or what a PROXY header carried
 	Local  netip.AddrPort // our side of it
 	TLS    bool
+	HTTP2  bool   // the client speaks HTTP/2; Head is what its request says in HTTP/1.1
 	SNI    string // name that the client asked for in its handshake; empty: none
 
 	Method    []byte

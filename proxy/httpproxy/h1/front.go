@@ -85,9 +85,10 @@ func (f *Front) now() int64 { return int64(time.Since(f.base)) }
 
 func (f *Front) wall(t int64) time.Time { return f.base.Add(time.Duration(t)) }
 
-// Handler gives the function that a listener hands its connections to.
-func (f *Front) Handler(listener string) func(ctx context.Context, c net.Conn) {
-	return func(ctx context.Context, c net.Conn) { f.Serve(ctx, c, listener) }
+// stream is a connection that carries one request of HTTP/2 in the words of HTTP/1.1 (package h2).
+type stream interface {
+	HTTP2() bool
+	TLS() *tls.ConnectionState // of the connection that the stream is on; nil: none
 }
 
 // Serve serves one connection until it ends, and closes it. RemoteAddr and LocalAddr of c are the addresses that count:
@@ -98,6 +99,11 @@ func (f *Front) Serve(ctx context.Context, nc net.Conn, listener string) {
 	c.remote, c.local = addrPort(nc.RemoteAddr()), addrPort(nc.LocalAddr())
 	if t, ok := nc.(*tls.Conn); ok {
 		c.sni = t.ConnectionState().ServerName
+	} else if s, ok := nc.(stream); ok {
+		c.http2 = s.HTTP2()
+		if t := s.TLS(); t != nil {
+			c.sni = t.ServerName
+		}
 	}
 	if c.client.raw != nil {
 		c.readStep = c.readOnce
