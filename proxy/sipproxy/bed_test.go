@@ -37,6 +37,8 @@ type fakeNet struct {
 	alias   map[string]uint64 // flows by "address host"
 }
 
+func (n *fakeNet) About(uint32) {}
+
 func (n *fakeNet) Datagram(l *transport.Listener, dst netip.AddrPort, b []byte) {
 	n.sent = append(n.sent, packet{dst.String(), transport.UDP, l.Name, 0, string(b)})
 }

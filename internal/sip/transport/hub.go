@@ -94,7 +94,7 @@ func New(cfg Config) *Hub {
 	for i := range cfg.Workers {
 		in := newInbox(h, i)
 		h.inboxes = append(h.inboxes, in)
-		h.outs = append(h.outs, &Out{hub: h, in: in, servers: map[serverKey]*serverConns{}})
+		h.outs = append(h.outs, &Out{hub: h, in: in, about: anyDialog, servers: map[serverKey]*serverConns{}})
 	}
 	return h
 }

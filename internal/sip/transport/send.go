@@ -19,12 +19,23 @@ var (
 type Out struct {
 	hub     *Hub
 	in      *Inbox // the same worker's
+	about   uint64 // dialog of the datagrams that come, as a bit
 	batches []*sendBatch
 	servers map[serverKey]*serverConns // those used last, so that a message needs no lock to find its connection
 }
 
 // serversKnown bounds the worker's own table of connections to servers.
 const serversKnown = 4096
+
+// About says which dialog the datagrams that follow belong to, by any hash of its Call-ID; 0: to one that is not known.
+// Between two Flushes the order of datagrams is kept within a dialog, and around those of which the dialog is not known.
+func (o *Out) About(dialog uint32) {
+	if o.about = anyDialog; dialog != 0 {
+		o.about = 1 << (dialog % 64)
+	}
+}
+
+const anyDialog = ^uint64(0)
 
 // Datagram queues b for dst from the listener's socket. On a wildcard socket it leaves from the address that dst has
 // last sent to (SX-2). What can never be right as a destination (SX-3) is dropped and counted.
@@ -33,7 +44,7 @@ func (o *Out) Datagram(l *Listener, dst netip.AddrPort, b []byte) {
 		return
 	}
 	sb := o.batchFor(l.ep)
-	if sb == nil || !sendable(dst) || !sb.add(dst, b, o.in) {
+	if sb == nil || !sendable(dst) || !sb.add(dst, b, o.about, o.in) {
 		l.ep.counters.NotSent.Add(1)
 		return
 	}
