@@ -25,6 +25,9 @@ func (c *checker) pools() {
 			if s.SIP.IsZero() && c.has(sat+".sip_transport") && !c.failed(sat+".sip") && !c.has(sat+".expand") {
 				c.keyError(sat+".sip_transport", fmt.Sprintf("server %q has sip_transport without sip", s.Name))
 			}
+			if s.HTTP.IsZero() && c.has(sat+".http_transport") && !c.failed(sat+".http") && !c.has(sat+".expand") {
+				c.keyError(sat+".http_transport", fmt.Sprintf("server %q has http_transport without http", s.Name))
+			}
 		}
 		c.hash(p, at)
 		c.families(p, at)

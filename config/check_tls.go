@@ -23,13 +23,22 @@ func (c *checker) listenerTLS(l *Listener, at string) {
 	}
 }
 
+// HTTPSecure says that HTTP goes to the server over TLS.
+func (s *Server) HTTPSecure() bool { return s.HTTPTransport == "tls" && !s.HTTP.IsZero() }
+
+func (s *Server) sipSecure() bool { return s.SIPTransport == "tls" || s.SIPTransport == "wss" }
+
 // serverTLS checks how a server is known.
 func (c *checker) serverTLS(s *Server, at string) {
 	if s.TLS == nil {
 		return
 	}
-	if s.SIPTransport != "tls" && s.SIPTransport != "wss" && !c.failed(at+".sip_transport") {
-		c.keyError(at+".tls", fmt.Sprintf("server %q: tls has no meaning with sip_transport %s", s.Name, s.SIPTransport))
+	if !s.sipSecure() && !s.HTTPSecure() && !c.failed(at+".sip_transport") && !c.failed(at+".http_transport") {
+		text := fmt.Sprintf("server %q: tls has no meaning with sip_transport %s", s.Name, s.SIPTransport)
+		if c.has(at + ".http_transport") {
+			text += " and http_transport " + s.HTTPTransport
+		}
+		c.keyError(at+".tls", text)
 	}
 	c.reference(at+".tls.certificate", "WG104", fmt.Sprintf("server %q names certificate", s.Name), s.TLS.Certificate,
 		names(c.cfg.Certificates, certificateName))

@@ -27,6 +27,11 @@ func (c *Config) derive(opts Options) {
 			l.Name = l.Protocol + "-" + l.Transport + "-" + strconv.Itoa(int(l.Bind.Port))
 		}
 	}
+	for i := range c.Pools {
+		for j := range c.Pools[i].Servers {
+			c.Pools[i].Servers[j].deriveHTTP()
+		}
+	}
 	for i := range c.Services {
 		if s := &c.Services[i]; len(s.Applications) == 0 {
 			a := Application{}
@@ -34,6 +39,18 @@ func (c *Config) derive(opts Options) {
 			a.Name = s.Name
 			s.Applications = []Application{a}
 		}
+	}
+}
+
+// deriveHTTP finds how HTTP goes to a server whose file does not say it: over TLS where it says how the server is known
+// there and leaves nothing else that it could be known for.
+func (s *Server) deriveHTTP() {
+	switch {
+	case s.HTTPTransport != "":
+	case !s.HTTP.IsZero() && s.TLS != nil && !s.sipSecure():
+		s.HTTPTransport = "tls"
+	default:
+		s.HTTPTransport = "tcp"
 	}
 }
 

@@ -58,7 +58,13 @@ func shown(v reflect.Value, f *field, pattern string) bool {
 		fit := fits[f.name]
 		return fit == nil || fit(at)
 	case *Server:
-		return f.name != "sip_transport" || !at.SIP.IsZero()
+		switch f.name {
+		case "sip_transport":
+			return !at.SIP.IsZero()
+		case "http_transport":
+			return !at.HTTP.IsZero()
+		}
+		return true
 	case *Application:
 		return f.name != "path_prefix" || at.Kind != "sip"
 	default:

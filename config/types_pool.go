@@ -127,6 +127,7 @@ type Server struct {
 	SIPTransport  string     `yaml:"sip_transport" default:"udp" words:"udp,tcp,tls,ws,wss" doc:"How SIP is carried to it."`
 	TLS           *ServerTLS `yaml:"tls" doc:"What is checked of it, and shown to it, over TLS."`
 	HTTP          HostPort   `yaml:"http" doc:"Its HTTP address and port."`
+	HTTPTransport string     `yaml:"http_transport" words:"tcp,tls" doc:"How HTTP is carried to it; default: tls where tls is there and SIP does not use it, else tcp."`
 	MaxConcurrent int        `yaml:"max_concurrent" default:"0" min:"0" max:"100000000" doc:"Requests at once; 0: no limit."`
 	AdminState    string     `yaml:"admin_state" default:"ready" words:"ready,drain,maint" doc:"What the operator wants of it, until an override says otherwise."`
 }
@@ -134,7 +135,7 @@ type Server struct {
 // ServerTLS is how a server is known over TLS.
 type ServerTLS struct {
 	Noted
-	ServerName  string `yaml:"server_name" doc:"Name that its certificate must have; default: the host of its SIP address."`
+	ServerName  string `yaml:"server_name" doc:"Name that its certificate must have; default: the host of its address."`
 	CAFile      Path   `yaml:"ca_file" doc:"PEM file of those who sign its certificate; default: the system's."`
 	Certificate string `yaml:"certificate" doc:"Name of the certificate that we show when it asks; default: none."`
 }

@@ -9,6 +9,11 @@ var allowed = map[string][]string{
 	"internal/diam":      {},
 	"internal/diam/base": {"internal/diam"},
 	"diameterlb/peer":    {"internal/diam", "internal/diam/base", "internal/limit"},
+
+	"diameterlb/policycluster": {"internal/resolver"},
+	"diameterlb/site":          {"diameterlb/policycluster"},
+	"diameterlb/policypeer":    {"diameterlb/peer", "diameterlb/policycluster", "internal/diam", "internal/diam/base"},
+
 	"internal/obs":       {},
 	"internal/limit":     {},
 	"internal/certs":     {},

@@ -175,7 +175,7 @@ func familyOf(c net.Conn, sockets int) int {
 }
 
 func (e *Engine) wiring(g *Generation) wiring {
-	return wiring{secrets: g.secrets, peers: g.shields.peers, metrics: e.metrics, local: localAddrs(), numbers: e.enum, covers: e.certs.Covers}
+	return wiring{secrets: g.secrets, peers: g.shields.peers, web: g.shields.web, metrics: e.metrics, local: localAddrs(), numbers: e.enum, covers: e.certs.Covers}
 }
 
 // wants lists the sockets of a configuration and the listener each is for.

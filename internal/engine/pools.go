@@ -50,11 +50,18 @@ func (b *builder) members(p *pool) []routing.Member {
 			m.Addresses = append(m.Addresses, b.address(p, s.Name, routing.SIP, s.SIPTransport, s.SIP))
 		}
 		if !s.HTTP.IsZero() {
-			m.Addresses = append(m.Addresses, b.address(p, s.Name, routing.HTTP, "tcp", s.HTTP))
+			m.Addresses = append(m.Addresses, b.address(p, s.Name, routing.HTTP, httpTransport(&s), s.HTTP))
 		}
 		out = append(out, m)
 	}
 	return out
+}
+
+func httpTransport(s *config.Server) string {
+	if s.HTTPSecure() {
+		return "tls"
+	}
+	return "tcp"
 }
 
 // address resolves a name where a lookup is allowed. What is not known yet stays invalid: the server is not usable until

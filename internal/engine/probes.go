@@ -188,7 +188,7 @@ func (p *probes) ready() error {
 func (p *probes) dial(ctx context.Context, a routing.Address) (net.Conn, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", a.Addr.String())
-	if err != nil || a.Proto != routing.SIP || a.Transport != "tls" {
+	if err != nil || a.Transport != "tls" {
 		return c, err
 	}
 	t, err := p.e.secure(ctx, c, p.e.current.Load().peerOf(a))

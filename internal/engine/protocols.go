@@ -19,7 +19,8 @@ type wiring struct {
 	secrets *proxy.Secrets
 	metrics *obs.Metrics                 // nil: nothing is counted
 	local   []netip.Addr                 // addresses of this host
-	peers   map[string]map[string]string // by pool and server: what secure knows it by
+	peers   map[string]map[string]string // by pool and server: what secure knows it by, for SIP
+	web     map[string]map[string]string // the same for HTTP
 	numbers httpproxy.Numbers
 	covers  func(certificate, asked, host string) bool // nil: every host belongs everywhere
 
@@ -164,6 +165,12 @@ func (d *Draft) httpApp(w wiring, def *config.Listener, t *target) *httpproxy.Ap
 			Name: t.Service, Via: t.service.HTTP.Via, Upgrade: lower(t.service.HTTP.Upgrade),
 			LenientFraming: t.service.HTTP.LenientFraming, TrustFrom: t.service.TrustHeadersFrom,
 		},
+	}
+	a.Peers = map[uint32]string{}
+	for i := range p.Table().Members {
+		if m := &p.Table().Members[i]; w.web[p.def.Name][m.Name] != "" {
+			a.Peers[m.Tag] = w.web[p.def.Name][m.Name]
+		}
 	}
 	if w.metrics != nil {
 		a.Obs = w.metrics.HTTPTarget(def.Name, t.Service, t.Application)

@@ -17,7 +17,7 @@ import (
 )
 
 func (e *Engine) newFront() *h1.Front {
-	return h1.New(h1.Config{Ring: e.access.NewRing(), Log: e.log})
+	return h1.New(h1.Config{Ring: e.access.NewRing(), Log: e.log, TLS: e.secure})
 }
 
 // newHTTP2 makes the front of HTTP/2: what it reads is answered by that of HTTP/1.1.

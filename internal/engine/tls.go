@@ -42,7 +42,8 @@ func (e *Engine) newCerts() *certs.Store {
 type shields struct {
 	table     *certs.Table
 	listeners map[string]shield            // by name
-	peers     map[string]map[string]string // by pool and server: what secure knows it by
+	peers     map[string]map[string]string // by pool and server: what secure knows it by, for SIP
+	web       map[string]map[string]string // the same for HTTP
 	clients   map[string]*tls.Config       // by that
 }
 
@@ -58,7 +59,7 @@ var alpn = map[string][]string{"sip tls": {"sip/2"}, "sip wss": {"http/1.1"}, "h
 
 // shield reads certificates and trust files. Nothing is in force before swap.
 func (e *Engine) shield(cfg *config.Config) (*shields, error) {
-	out := &shields{listeners: map[string]shield{}, peers: map[string]map[string]string{}, clients: map[string]*tls.Config{}}
+	out := &shields{listeners: map[string]shield{}, peers: map[string]map[string]string{}, web: map[string]map[string]string{}, clients: map[string]*tls.Config{}}
 	var sources []certs.Source
 	for _, c := range cfg.Certificates {
 		sources = append(sources, certs.Source{Name: c.Name, CertFile: c.CertFile.Abs, KeyFile: c.KeyFile.Abs, Watch: c.Watch})
@@ -94,39 +95,69 @@ func (e *Engine) shield(cfg *config.Config) (*shields, error) {
 // connection was checked against, and so tells connections apart that carry the same messages but not the same trust
 // (SX-8).
 func (e *Engine) peers(out *shields, p *config.Pool) error {
-	out.peers[p.Name] = map[string]string{}
-	for _, s := range p.Servers {
-		if s.SIPTransport != "tls" {
-			continue
-		}
-		peer := certs.Peer{Name: s.SIP.Host, Protocols: alpn["sip tls"]}
-		if s.SIP.Addr.IsValid() {
-			peer.Name = s.SIP.Addr.String()
-		}
-		if t := s.TLS; t != nil {
-			if t.ServerName != "" {
-				peer.Name = t.ServerName
-			}
-			peer.Certificate = t.Certificate
-			if !t.CAFile.IsZero() {
-				var err error
-				if peer.Trust, err = certs.ReadTrust(t.CAFile.Abs); err != nil {
-					return fmt.Errorf("server %q: %w", s.Name, err)
-				}
+	sip, web := map[string]string{}, map[string]string{}
+	out.peers[p.Name], out.web[p.Name] = sip, web
+	for i := range p.Servers {
+		s := &p.Servers[i]
+		var err error
+		if s.SIPTransport == "tls" {
+			if sip[s.Name], err = e.peer(out, s, s.SIP, alpn["sip tls"]); err != nil {
+				return err
 			}
 		}
-		key := fmt.Sprintf("%s %q %s", peer.Name, peer.Certificate, peer.Trust.ID())
-		out.peers[p.Name][s.Name] = key
-		out.clients[key] = e.certs.Client(peer)
+		if s.HTTPSecure() {
+			if web[s.Name], err = e.peer(out, s, s.HTTP, httpALPN(p)); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// httpALPN are the protocols that a server may choose from; one that offers no choice is spoken to in HTTP/1.1.
+func httpALPN(p *config.Pool) []string {
+	if p.Connect.HTTP == "h2" {
+		return alpn["http2"]
+	}
+	return alpn["http tls"]
+}
+
+// peer makes the settings of connections to one address of a server, and gives what they are known by.
+func (e *Engine) peer(out *shields, s *config.Server, at config.HostPort, protocols []string) (string, error) {
+	peer := certs.Peer{Name: at.Host, Protocols: protocols}
+	if at.Addr.IsValid() {
+		peer.Name = at.Addr.String()
+	}
+	if t := s.TLS; t != nil {
+		if t.ServerName != "" {
+			peer.Name = t.ServerName
+		}
+		peer.Certificate = t.Certificate
+		if !t.CAFile.IsZero() {
+			var err error
+			if peer.Trust, err = certs.ReadTrust(t.CAFile.Abs); err != nil {
+				return "", fmt.Errorf("server %q: %w", s.Name, err)
+			}
+		}
+	}
+	key := fmt.Sprintf("%s %q %s", peer.Name, peer.Certificate, peer.Trust.ID())
+	if protocols[0] != "sip/2" {
+		key += " " + protocols[0]
+	}
+	out.clients[key] = e.certs.Client(peer)
+	return key, nil
 }
 
 // peerOf gives what the server with an address is known by.
 func (g *Generation) peerOf(a routing.Address) string {
 	for name, p := range g.pools {
 		for i := range p.Table().Members {
-			if m := &p.Table().Members[i]; slices.Contains(m.Addresses, a) {
+			m := &p.Table().Members[i]
+			switch {
+			case !slices.Contains(m.Addresses, a):
+			case a.Proto == routing.HTTP:
+				return g.shields.web[name][m.Name]
+			default:
 				return g.shields.peers[name][m.Name]
 			}
 		}

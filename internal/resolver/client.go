@@ -24,7 +24,8 @@ type Client struct {
 	Source    netip.Addr    // local address of queries; zero: the kernel's choice
 	Wait      time.Duration // for one resolver; 0: 100 ms
 
-	patient bool // round after round, with longer and longer waits, until the context ends
+	heard   func(addr string) // told which resolver answered; nil: nobody asks
+	patient bool              // round after round, with longer and longer waits, until the context ends
 }
 
 // errRefused says that a resolver answered, and that its answer says nothing.
@@ -62,6 +63,9 @@ func (c *Client) round(ctx context.Context, q *dns.Msg, wait time.Duration) (*dn
 		}
 		var m *dns.Msg
 		if m, err = c.askOne(ctx, q, addr, wait); err == nil {
+			if c.heard != nil {
+				c.heard(addr)
+			}
 			return m, nil
 		}
 	}

@@ -7,6 +7,9 @@
 // goroutine of its own within the budget. When it is over, the cache has an answer, even if that answer is "nothing",
 // and everybody who asked is told.
 //
+// A cluster of servers behind a name is a Watch: SRV records with the addresses of their targets, or addresses alone,
+// asked for again when the TTL ends (diameter.md 5.1). What is made of a set is its owner's affair.
+//
 // Readers of a cache take no lock: it is an array of atomic pointers to answers that never change, and whoever writes
 // holds the lock of the query table. Run owns the goroutines; before it begins and after it has ended every Ask is
 // refused. The package imports nothing of the module; the engine fits it to the interfaces of those who ask.

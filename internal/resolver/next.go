@@ -29,8 +29,8 @@ type Hop struct {
 	Secure    bool // the URI is sips: TLS and nothing else
 }
 
-// Target is one place that a hop stands for.
-type Target struct {
+// HopTarget is one place that a hop stands for.
+type HopTarget struct {
 	Transport Transport
 	Addr      netip.AddrPort
 }
@@ -82,13 +82,21 @@ func (n *Next) Run(ctx context.Context) error {
 
 // Lookup appends the targets of a hop in the order in which they are to be tried; among records of equal priority seed
 // and weights pick, so that one seed gives one order (RFC 3263 section 4.2, RFC 2782). known without a target says that
-// there is none.
-func (n *Next) Lookup(dst []Target, h Hop, seed uint64) (list []Target, known bool) {
-	a, _ := n.cache.find(h, time.Now())
-	if a == nil {
+// there is none. late asks for what is there though its time has ended, for a request that was begun by it.
+func (n *Next) Lookup(dst []HopTarget, h Hop, seed uint64, late bool) (list []HopTarget, known bool) {
+	now := time.Now()
+	a, old := n.cache.find(h, now)
+	switch {
+	case a != nil:
+		return inOrder(dst, a.value, seed), true
+	case old == nil:
+		return dst, false
+	case old.kind == stale && now.Sub(time.Unix(0, old.learnt)) < staleTime:
+		n.again(h) // nobody answered the last time, and nobody waits for the next while this answer may stand
+	case !late:
 		return dst, false
 	}
-	return inOrder(dst, a.value, seed), true
+	return inOrder(dst, old.value, seed), true
 }
 
 // Ask finds out about a hop and calls done once, on another goroutine, when Lookup knows. False: too many queries, or
@@ -96,32 +104,49 @@ func (n *Next) Lookup(dst []Target, h Hop, seed uint64) (list []Target, known bo
 func (n *Next) Ask(h Hop, done func()) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if f := n.flights[h]; f != nil {
-		f.waiters = append(f.waiters, done)
-		return true
+	f := n.flights[h]
+	if f == nil {
+		if f = n.start(h); f == nil {
+			return false
+		}
 	}
+	f.waiters = append(f.waiters, done)
+	return true
+}
+
+// again begins a query that nobody waits for, unless one is under way.
+func (n *Next) again(h Hop) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.flights[h] == nil {
+		n.start(h)
+	}
+}
+
+// start begins a query; nil: there may be none. n.mu is held.
+func (n *Next) start(h Hop) *flight {
 	if n.run == nil || n.run.Err() != nil || len(n.flights) >= hopQueries {
-		return false
+		return nil
 	}
-	f := &flight{waiters: []func(){done}}
+	f := &flight{}
 	n.flights[h] = f
 	ctx := n.run
 	n.group.Go(func() { n.fly(ctx, h, f) })
-	return true
+	return f
 }
 
 func (n *Next) fly(ctx context.Context, h Hop, f *flight) {
 	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
-	q := hopQuery{cfg: &n.cfg, ttl: hopMax}
+	q := hopQuery{cfg: n.cfg.patient(), ttl: hopMax}
 	list := q.find(ctx, h)
-	ttl := max(q.ttl, hopMin)
 	now := time.Now()
+	a := &answer[Hop, []record]{key: h, value: list, learnt: now.UnixNano(), ends: now.Add(max(q.ttl, hopMin)).UnixNano()}
 	n.mu.Lock()
 	if len(list) == 0 && q.err != nil {
-		list, ttl = n.old(h, now), hopFailure
+		n.keep(a, now)
 	}
-	n.cache.put(&answer[Hop, []record]{key: h, value: list, learnt: now.UnixNano(), ends: now.Add(ttl).UnixNano()}, now)
+	n.cache.put(a, now)
 	delete(n.flights, h)
 	waiters := f.waiters
 	n.mu.Unlock()
@@ -130,17 +155,17 @@ func (n *Next) fly(ctx context.Context, h Hop, f *flight) {
 	}
 }
 
-// old is the last good answer, which stands while nobody answers, for an hour; else nothing. n.mu is held.
-func (n *Next) old(h Hop, now time.Time) []record {
-	if _, old := n.cache.find(h, now); old != nil && now.Sub(time.Unix(0, old.learnt)) < staleTime {
-		return old.value
+// keep puts the last good answer into one that nobody gave: it stands while nobody answers, for an hour. n.mu is held.
+func (n *Next) keep(a *answer[Hop, []record], now time.Time) {
+	a.kind, a.ends = failure, now.Add(hopFailure).UnixNano()
+	if _, old := n.cache.find(a.key, now); old != nil && len(old.value) > 0 && now.Sub(time.Unix(0, old.learnt)) < staleTime {
+		a.kind, a.value, a.learnt = stale, old.value, old.learnt
 	}
-	return nil
 }
 
 // patient asks until somebody answers or the context ends: a datagram may be lost, and a resolver that has to ask others
 // first needs longer than one that knows.
-func (c *HostsConfig) patient(ctx context.Context) *HostsConfig {
+func (c *HostsConfig) patient() *HostsConfig {
 	p := *c
 	p.Client.patient = true
 	return &p

@@ -3,6 +3,7 @@ package resolver
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ type record struct {
 
 // inOrder appends the targets: rank after rank, and within one by the selection of RFC 2782, with numbers drawn from the
 // seed in place of random ones: the copies of a request go where it went.
-func inOrder(dst []Target, list []record, seed uint64) []Target {
+func inOrder(dst []HopTarget, list []record, seed uint64) []HopTarget {
 	var order [hopRecords]uint8
 	for i := range list {
 		order[i] = uint8(i)
@@ -44,7 +45,7 @@ func inOrder(dst []Target, list []record, seed uint64) []Target {
 	for _, i := range order[:len(list)] {
 		for _, a := range list[i].addrs {
 			if len(dst) < hopTargets {
-				dst = append(dst, Target{list[i].transport, a})
+				dst = append(dst, HopTarget{list[i].transport, a})
 			}
 		}
 	}
@@ -79,29 +80,28 @@ type hopQuery struct {
 	err error
 }
 
-// find is RFC 3263 sections 4.1 and 4.2: an address or a port says all; a transport leaves SRV; with neither NAPTR is
-// asked, then SRV for each transport; where there is no record, addresses at the default port.
+// find is RFC 3263 sections 4.1 and 4.2: an address or a port says all, and so does a line of the hosts file; a transport
+// leaves SRV; with neither NAPTR is asked, then SRV for each transport; where there is no record, addresses at the default
+// port. Where nobody says whether there is one, a domain's own address is not taken for its proxy.
 func (q *hopQuery) find(ctx context.Context, h Hop) []record {
-	q.cfg = q.cfg.patient(ctx)
-	_, err := netip.ParseAddr(strings.Trim(h.Host, "[]"))
-	switch {
-	case err == nil || h.Port != 0:
+	if _, err := netip.ParseAddr(strings.Trim(h.Host, "[]")); err == nil || h.Port != 0 || len(q.cfg.fromFile(plain(h.Host))) > 0 {
 		return q.direct(ctx, h)
-	case h.Transport != AnyTransport:
-		list, found := q.srv(ctx, serviceOf(h.Transport)+h.Host, h.Transport, 0)
-		if !found {
-			return q.direct(ctx, h)
-		}
-		return q.addresses(ctx, list)
 	}
-	list, found := q.naptr(ctx, h)
-	if !found {
+	var list []srvRecord
+	found := false
+	if h.Transport != AnyTransport {
+		list, found = q.srv(ctx, serviceOf(h.Transport)+h.Host, h.Transport, 0)
+	} else if list, found = q.naptr(ctx, h); !found {
+		q.err = nil
 		list, found = q.services(ctx, h)
 	}
-	if !found {
-		return q.direct(ctx, h)
+	switch {
+	case found:
+		return q.addresses(ctx, list)
+	case q.err != nil && !errors.Is(q.err, errRefused):
+		return nil
 	}
-	return q.addresses(ctx, list)
+	return q.direct(ctx, h)
 }
 
 // direct is the host itself, at the port written or the transport's own.

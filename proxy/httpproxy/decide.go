@@ -266,6 +266,7 @@ type Address struct {
 	Addr netip.AddrPort // not valid where only the name is known
 	Host string         // as configured: name or address, with port
 	TLS  bool
+	Peer string // with TLS: what its certificate is checked against; connections of another one are not its
 }
 
 // Address gives the leased server's nth HTTP address; false when there are no more.
@@ -280,7 +281,11 @@ func (c *Choice) Address(n int) (Address, bool) {
 			continue
 		}
 		if n == 0 {
-			return Address{Addr: a.Addr, Host: a.Host, TLS: a.Transport == "tls"}, true
+			at := Address{Addr: a.Addr, Host: a.Host}
+			if a.Transport == "tls" {
+				at.TLS, at.Peer = true, c.App.Peers[m.Tag]
+			}
+			return at, true
 		}
 		n--
 	}

@@ -109,6 +109,7 @@ type App struct {
 	Obs     *obs.HTTPTarget        // may be nil
 	Keys    *obs.Target            // may be nil
 	Servers map[uint32]*obs.Server // by server tag; may be nil
+	Peers   map[uint32]string      // by server tag: what a server that is reached over TLS is checked against
 }
 
 // Service is what services[].http and trust_headers_from say.

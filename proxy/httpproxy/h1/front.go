@@ -25,8 +25,8 @@ type Config struct {
 	TLS        Dialer // how a server with transport "tls" is reached; nil: not at all
 }
 
-// Dialer makes a TLS connection of a plain one to a server.
-type Dialer func(ctx context.Context, c net.Conn, host string) (net.Conn, error)
+// Dialer makes a TLS connection of a plain one to a server that is known by peer.
+type Dialer func(ctx context.Context, c net.Conn, peer string) (net.Conn, error)
 
 // Front serves HTTP/1.1 connections of all listeners. It outlives generations, and with it connections, tunnels and the
 // pools of connections to servers.

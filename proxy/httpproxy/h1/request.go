@@ -162,6 +162,9 @@ func (c *conn) exchangeOn(s *server, used bool) error {
 // with it.
 func (c *conn) send(s *server, used bool) error {
 	x := c.x
+	if s.raw == nil && used && !s.quiet() {
+		return errStale
+	}
 	if x.up.whole {
 		n, sent, err := s.roundTrip(x.out, x.resp, used)
 		if x.have = n; err != nil && used && !sent && !isDeadline(err) {
@@ -169,7 +172,7 @@ func (c *conn) send(s *server, used bool) error {
 		}
 		return err
 	}
-	if used && !s.quiet() {
+	if s.raw != nil && used && !s.quiet() {
 		return errStale
 	}
 	if _, err := s.Write(x.out); err != nil {

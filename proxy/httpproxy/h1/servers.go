@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/wyegate/wyegate/proxy/httpproxy"
@@ -27,6 +28,7 @@ type address struct {
 	addr netip.AddrPort
 	host string // where addr is not known, or TLS names it
 	tls  bool
+	peer string // what TLS checks the server against (SX-8)
 }
 
 // pool holds the connections to one address: at most a fixed number, each in a slot. free and idle are stacks of slots;
@@ -103,7 +105,7 @@ func (v *servers) get(c *conn, fresh bool) (*server, error) {
 			}
 			return nil, err
 		}
-		p := v.pool(address{a.Addr, a.Host, a.TLS})
+		p := v.pool(address{a.Addr, a.Host, a.TLS, a.Peer})
 		s, e := p.get(c, fresh)
 		if e == nil || errors.Is(e, httpproxy.ErrBusy) {
 			return s, e
@@ -203,10 +205,10 @@ func (p *pool) dial(c *conn, slot int) (*server, error) {
 	defer cancel()
 	nc, err := d.DialContext(ctx, "tcp", to)
 	if err == nil && p.at.tls {
-		nc, err = p.secure(ctx, c.f, nc)
+		nc, err = p.secure(c.f, nc)
 	}
 	if err != nil {
-		if ctx.Err() != nil || isTimeout(err) {
+		if isTimeout(err) {
 			return nil, fmt.Errorf("%w: %w", httpproxy.ErrConnectSlow, err)
 		}
 		return nil, fmt.Errorf("%w: %w", httpproxy.ErrConnect, err)
@@ -221,12 +223,18 @@ func (p *pool) dial(c *conn, slot int) (*server, error) {
 	return s, nil
 }
 
-func (p *pool) secure(ctx context.Context, f *Front, nc net.Conn) (net.Conn, error) {
+// handshakeTime is what a server has for its handshake (sip-http.md section 19).
+const handshakeTime = 3 * time.Second
+
+// secure makes the handshake with a server whose certificate must be good and its own (sip-http.md 13.4).
+func (p *pool) secure(f *Front, nc net.Conn) (net.Conn, error) {
 	if f.cfg.TLS == nil {
 		_ = nc.Close()
 		return nil, errors.New("h1: no way to speak TLS to a server")
 	}
-	t, err := f.cfg.TLS(ctx, nc, p.at.host)
+	ctx, cancel := context.WithTimeout(context.Background(), handshakeTime)
+	defer cancel()
+	t, err := f.cfg.TLS(ctx, nc, p.at.peer)
 	if err != nil {
 		_ = nc.Close()
 	}
@@ -245,10 +253,14 @@ func (s *server) quiet() bool {
 		var b [1]byte
 		n, err := s.Conn.Read(b[:])
 		_ = s.SetReadDeadline(time.Time{})
-		return n == 0 && isDeadline(err)
+		return n == 0 && isDeadline(err) && (s.below == nil || silent(s.below))
 	}
+	return silent(s.raw)
+}
+
+func silent(raw syscall.RawConn) bool {
 	ok := false
-	err := s.raw.Control(func(fd uintptr) { ok = rawQuiet(fd) == nil })
+	err := raw.Control(func(fd uintptr) { ok = rawQuiet(fd) == nil })
 	return err == nil && ok
 }
 

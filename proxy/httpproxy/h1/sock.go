@@ -1,6 +1,7 @@
 package h1
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -13,8 +14,9 @@ import (
 // fields and its functions are made once, so that a step allocates nothing.
 type sock struct {
 	net.Conn
-	tcp *net.TCPConn    // the socket itself; nil when there is none, or TLS is on it
-	raw syscall.RawConn // of tcp
+	tcp   *net.TCPConn    // the socket itself; nil when there is none, or TLS is on it
+	raw   syscall.RawConn // of tcp
+	below syscall.RawConn // of the socket that TLS is on: only looked at
 
 	owner *conn // whose time counts while this socket waits
 
@@ -31,6 +33,7 @@ type sock struct {
 func (s *sock) init(c net.Conn) {
 	s.Conn = c
 	if s.tcp = tcpOf(c); s.tcp == nil || !haveRaw {
+		s.lookBelow(c)
 		return
 	}
 	raw, err := s.tcp.SyscallConn()
@@ -41,6 +44,17 @@ func (s *sock) init(c net.Conn) {
 	s.raw = raw
 	s.writeStep, s.tripStep = s.writeOnce, s.tripOnce
 	s.waitRead, s.waitWrite = raw.Read, raw.Write
+}
+
+// lookBelow finds the socket under TLS, where a peer that has left shows.
+func (s *sock) lookBelow(c net.Conn) {
+	t, ok := c.(*tls.Conn)
+	if !ok || !haveRaw {
+		return
+	}
+	if tcp := tcpOf(t.NetConn()); tcp != nil {
+		s.below, _ = tcp.SyscallConn() // nil with an error: nothing is looked at
+	}
 }
 
 func tcpOf(c net.Conn) *net.TCPConn {

@@ -56,10 +56,14 @@ func (f *Front) look() {
 // lookForClient ends a long request whose client has left.
 func (c *conn) lookForClient(now int64) {
 	w := c.watch.Load()
-	if w == 0 || now < w || c.client.raw == nil {
+	raw := c.client.raw
+	if raw == nil {
+		raw = c.client.below
+	}
+	if w == 0 || now < w || raw == nil {
 		return
 	}
-	if d := c.deadline.Load(); d >= 0 && c.watch.CompareAndSwap(w, now+watchAfter) && gone(c.client.raw) {
+	if d := c.deadline.Load(); d >= 0 && c.watch.CompareAndSwap(w, now+watchAfter) && gone(raw) {
 		c.fireAt(d, left)
 	}
 }
