@@ -24,9 +24,13 @@ type hostNames struct {
 	log   *slog.Logger
 }
 
-func newHostNames(log *slog.Logger, moved func()) *hostNames {
+// newHostNames makes the names of a node; resolvers nil stands for the host's.
+func newHostNames(log *slog.Logger, resolvers []string, moved func()) *hostNames {
 	n := &hostNames{log: log, moved: moved}
-	client := resolver.Client{Resolvers: hostResolvers(log)}
+	if resolvers == nil {
+		resolvers = hostResolvers(log)
+	}
+	client := resolver.Client{Resolvers: resolvers}
 	n.hosts = resolver.NewHosts(resolver.HostsConfig{Client: client, Changed: func(name string, a resolver.Addresses) {
 		n.log.Info("addresses of a name", slog.String("name", name), slog.Any("addresses", a.Addrs), slog.Bool("stale", a.Stale))
 		n.moved()
@@ -45,7 +49,7 @@ func hostResolvers(log *slog.Logger) []string {
 
 // LookupOnce is Env.Lookup for a check: one look, nothing kept.
 func LookupOnce(host string) netip.Addr {
-	return newHostNames(slog.New(slog.DiscardHandler), func() {}).lookup(host)
+	return newHostNames(slog.New(slog.DiscardHandler), nil, func() {}).lookup(host)
 }
 
 // lookup is Env.Lookup: the last good answer, else one look.
