@@ -76,7 +76,6 @@ var refusedHere = []refusal{
 
 	{path: "pools[].connect.proxy_protocol", words: []string{"v1", "v2"}, what: "a PROXY header towards servers"},
 	{path: "pools[].connect.http", words: []string{"h2"}},
-	{path: "pools[].servers[].sip_transport", words: []string{"ws", "wss"}},
 	{path: "pools[].servers[].expand", why: "write one server for each address", whole: true},
 }
 

@@ -61,6 +61,8 @@ func shown(v reflect.Value, f *field, pattern string) bool {
 		switch f.name {
 		case "sip_transport":
 			return !at.SIP.IsZero()
+		case "sip_path":
+			return at.overWebSocket()
 		case "http_transport":
 			return !at.HTTP.IsZero()
 		}

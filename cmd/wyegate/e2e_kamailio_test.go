@@ -23,15 +23,21 @@ const calls = 60
 // kamailio runs Debian's stock configuration on a port of 127.0.0.1; nothing but the listen address is other.
 func kamailio(t *testing.T) int {
 	t.Helper()
+	port := freePort(t)
+	runKamailio(t, "/etc/kamailio/kamailio.cfg", port, "-l", fmt.Sprintf("udp:127.0.0.1:%d", port), "-l", fmt.Sprintf("tcp:127.0.0.1:%d", port))
+	return port
+}
+
+// runKamailio runs a configuration until the test ends, and returns when it answers at a UDP port.
+func runKamailio(t *testing.T, config string, port int, args ...string) {
+	t.Helper()
 	program := needs(t, "kamailio")
-	const stock = "/etc/kamailio/kamailio.cfg"
-	if _, err := os.Stat(stock); err != nil {
+	if _, err := os.Stat(config); err != nil {
 		t.Fatal(err)
 	}
-	port, dir := freePort(t), t.TempDir()
+	dir := t.TempDir()
 	log := &logBuffer{}
-	cmd := exec.Command(program, "-f", stock, "-DD", "-E", "-m", "32", "-l", fmt.Sprintf("udp:127.0.0.1:%d", port), "-l", fmt.Sprintf("tcp:127.0.0.1:%d", port),
-		"-Y", dir, "-P", filepath.Join(dir, "pid"))
+	cmd := exec.Command(program, append([]string{"-f", config, "-DD", "-E", "-m", "32", "-Y", dir, "-P", filepath.Join(dir, "pid")}, args...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -55,7 +61,7 @@ func kamailio(t *testing.T) int {
 	defer probe.Close()
 	for deadline := time.Now().Add(15 * time.Second); ; {
 		if _, err := transact(t, probe, port, 300*time.Millisecond, fmt.Sprintf("OPTIONS sip:127.0.0.1:%d SIP/2.0", port), "sip:probe@127.0.0.1", "CSeq: 1 OPTIONS"); err == nil {
-			return port
+			return
 		} else if time.Now().After(deadline) {
 			t.Fatalf("kamailio does not answer: %v\n%s", err, tail(log.String()))
 		}

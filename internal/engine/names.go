@@ -158,6 +158,7 @@ func (e *Engine) readdress() {
 	next.SIP = sip
 	e.sip.Swap(sip, time.Now(), false)
 	e.current.Store(&next)
+	e.hub.KeepWebSockets(next.webSockets())
 	e.probes.want(&next)
 }
 

@@ -128,7 +128,7 @@ func (ua *UA) readUDP() {
 
 // ListenTLS serves TLS as well, on a port of its own.
 func (ua *UA) ListenTLS(c *tls.Config) (netip.AddrPort, error) {
-	l, err := tls.Listen("tcp4", "127.0.0.1:0", c)
+	l, err := tls.Listen("tcp", netip.AddrPortFrom(ua.Addr.Addr(), 0).String(), c)
 	if err != nil {
 		return netip.AddrPort{}, err
 	}

@@ -38,6 +38,8 @@ type fakeNet struct {
 	alias   map[string]uint64 // flows by "address host"
 }
 
+func (n *fakeNet) About(uint32) {}
+
 func (n *fakeNet) Datagram(l *transport.Listener, dst netip.AddrPort, b []byte) {
 	n.sent = append(n.sent, packet{to: dst.String(), kind: transport.UDP, listener: l.Name, text: string(b)})
 }

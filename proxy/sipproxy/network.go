@@ -23,6 +23,9 @@ type Inbox interface {
 
 // Sender is a worker's way out; *transport.Out is one. Every method copies b before it returns.
 type Sender interface {
+	// About says which dialog the datagrams that follow belong to, by a hash of its Call-ID; 0: nobody knows. Datagrams of
+	// different dialogs may overtake each other until Flush.
+	About(dialog uint32)
 	Datagram(l *transport.Listener, dst netip.AddrPort, b []byte)
 	OnFlow(flow uint64, b []byte) error
 	ToServer(l *transport.Listener, k transport.Kind, dst netip.AddrPort, serverName string, affinity uint32, b []byte) (flow uint64, err error)

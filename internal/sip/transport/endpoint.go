@@ -39,7 +39,7 @@ var ErrProxyUDP = errors.New("transport: no proxy protocol on udp listeners")
 func (a ListenerConfig) equal(b ListenerConfig) bool {
 	return a.Name == b.Name && a.Kind == b.Kind && a.Total == b.Total && a.PerSource == b.PerSource &&
 		a.MaxAge == b.MaxAge && a.Shared == b.Shared && a.WebSocket.Path == b.WebSocket.Path &&
-		slices.Equal(a.WebSocket.Origins, b.WebSocket.Origins) && a.AgeJitter == b.AgeJitter && a.TLS == b.TLS &&
+		slices.Equal(a.WebSocket.Origins, b.WebSocket.Origins) && slices.Equal(a.WebSocket.Trust, b.WebSocket.Trust) && a.AgeJitter == b.AgeJitter && a.TLS == b.TLS &&
 		slices.Equal(a.ProxyFrom, b.ProxyFrom) && slices.Equal(a.Exempt, b.Exempt)
 }
 

@@ -32,6 +32,9 @@ const (
 // Reliable says that the transport repeats for itself.
 func (k Kind) Reliable() bool { return k != UDP }
 
+// Secure says that it goes through TLS.
+func (k Kind) Secure() bool { return k == TLS || k == WSS }
+
 // String is the transport as Via writes it.
 func (k Kind) String() string {
 	return [...]string{"", "UDP", "TCP", "TLS", "WS", "WSS"}[k]

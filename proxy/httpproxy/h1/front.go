@@ -112,7 +112,7 @@ func (f *Front) Serve(ctx context.Context, nc net.Conn, listener string) {
 	f.serve(ctx, c)
 	if h := c.handed; h != nil && ctx.Err() == nil {
 		c.client.calm()
-		h.serve(ctx, nc, h.early)
+		h.serve(ctx, nc, h.source, h.early)
 	}
 }
 
