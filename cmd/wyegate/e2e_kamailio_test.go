@@ -98,7 +98,7 @@ func sipp(t *testing.T, scenario string, port int, args ...string) (wait func() 
 	}
 	all := []string{"-sf", file, "-i", "127.0.0.1", "-p", strconv.Itoa(port), "-nostdin", "-trace_err", "-error_file", filepath.Join(dir, "errors")}
 	if !slices.Contains(args, "-m") {
-		all = append(all, "-m", strconv.Itoa(calls), "-timeout", "12")
+		all = append(all, "-m", strconv.Itoa(calls), "-timeout", "30")
 	}
 	all = append(all, args...)
 	cmd := exec.Command(program, all...)
