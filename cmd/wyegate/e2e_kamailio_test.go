@@ -256,7 +256,7 @@ func answeringOver(t *testing.T, scenario string, port int, transport string) {
 func users(t *testing.T, user string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "users.csv")
-	if err := os.WriteFile(name, []byte("SEQUENTIAL\n"+user+";\n"), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte("SEQUENTIAL\n"+user+";udp;\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return name
