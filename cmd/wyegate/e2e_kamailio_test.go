@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -243,31 +242,41 @@ func allComplete(t *testing.T, uac func() (int, int)) {
 // figures say something.
 func answering(t *testing.T, scenario string, port int) {
 	t.Helper()
-	sipp(t, scenario, port, "-t", "u1", "-m", "1000000")
-	waitUDP(t, port)
+	answeringOver(t, scenario, port, "u1")
+}
+
+// answeringOver is answering over a transport in the words of SIPp.
+func answeringOver(t *testing.T, scenario string, port int, transport string) {
+	t.Helper()
+	sipp(t, scenario, port, "-t", transport, "-m", "1000000")
+	waitBound(t, map[byte]string{'u': "udp", 't': "tcp"}[transport[0]], port)
 }
 
 // users writes an injection file with one user.
 func users(t *testing.T, user string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "users.csv")
-	if err := os.WriteFile(name, []byte("SEQUENTIAL\n"+user+";\n"), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte("SEQUENTIAL\n"+user+";udp;\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return name
 }
 
-// waitUDP waits until a program has bound a port.
-func waitUDP(t *testing.T, port int) {
+// waitBound waits until a program has bound a port of 127.0.0.1, "udp" or "tcp". It asks the kernel's tables (Linux): to
+// bind the port for a trial would now and then take it from that program.
+func waitBound(t *testing.T, network string, port int) {
 	t.Helper()
+	bound := regexp.MustCompile(fmt.Sprintf(`(?m)^ *\d+: 0100007F:%04X 00000000:0000 (07|0A) `, port))
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		c, err := net.ListenPacket("udp4", mustAddr(port).String())
+		table, err := os.ReadFile("/proc/net/" + network)
 		if err != nil {
+			t.Fatal(err)
+		}
+		if bound.Match(table) {
 			return
 		}
-		c.Close()
 		if time.Now().After(deadline) {
-			t.Fatalf("nobody has bound UDP port %d", port)
+			t.Fatalf("nobody has bound %s port %d", network, port)
 		}
 		time.Sleep(20 * time.Millisecond) // a poll of another process
 	}

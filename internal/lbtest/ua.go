@@ -259,13 +259,17 @@ type Path struct {
 	conn      net.Conn
 }
 
-// Dial opens the way; for UDP it is this UA's own socket.
+// Dial opens the way; for UDP it is this UA's own socket. A connection comes from this UA's address.
 func (ua *UA) Dial(transport string, to netip.AddrPort) (*Path, error) {
 	p := &Path{Transport: transport, To: to}
 	if transport == "UDP" {
 		return p, nil
 	}
-	c, err := net.DialTimeout("tcp", to.String(), 2*time.Second)
+	d := net.Dialer{Timeout: 2 * time.Second}
+	if own := ua.Addr.Addr(); own.Is4() == to.Addr().Is4() {
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(own, 0))
+	}
+	c, err := d.Dial("tcp", to.String())
 	if err != nil {
 		return nil, err
 	}

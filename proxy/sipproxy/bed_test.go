@@ -23,6 +23,7 @@ type packet struct {
 	listener string
 	flow     uint64 // of a connection to a server
 	text     string
+	name     string // that a connection was opened for
 }
 
 // net is a network without sockets: it notes what is sent, and refuses what a test says.
@@ -40,23 +41,23 @@ type fakeNet struct {
 func (n *fakeNet) About(uint32) {}
 
 func (n *fakeNet) Datagram(l *transport.Listener, dst netip.AddrPort, b []byte) {
-	n.sent = append(n.sent, packet{dst.String(), transport.UDP, l.Name, 0, string(b)})
+	n.sent = append(n.sent, packet{to: dst.String(), kind: transport.UDP, listener: l.Name, text: string(b)})
 }
 
 func (n *fakeNet) OnFlow(flow uint64, b []byte) error {
 	if !n.flows[flow] {
 		return transport.ErrFlowGone
 	}
-	n.sent = append(n.sent, packet{fmt.Sprintf("flow %d", flow), transport.TCP, "", flow, string(b)})
+	n.sent = append(n.sent, packet{to: fmt.Sprintf("flow %d", flow), kind: transport.TCP, flow: flow, text: string(b)})
 	return nil
 }
 
-func (n *fakeNet) ToServer(l *transport.Listener, k transport.Kind, dst netip.AddrPort, _ string, _ uint32, b []byte) (uint64, error) {
+func (n *fakeNet) ToServer(l *transport.Listener, k transport.Kind, dst netip.AddrPort, name string, _ uint32, b []byte) (uint64, error) {
 	if err := n.refuse[dst.String()]; err != nil {
 		return 0, err
 	}
 	n.next++
-	n.sent = append(n.sent, packet{dst.String(), k, l.Name, 1000 + n.next, string(b)})
+	n.sent = append(n.sent, packet{dst.String(), k, l.Name, 1000 + n.next, string(b), name})
 	return 1000 + n.next, nil
 }
 

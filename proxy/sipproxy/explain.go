@@ -166,7 +166,7 @@ func (w *worker) describe(x *proxy.Explanation, r *request, d *decision) {
 	case doAnswer:
 		x.Status = d.status
 	case doPark:
-		x.Note("wait", "needs an answer first: "+string(d.number)+string(d.name.host))
+		x.Note("wait", "needs an answer first: "+string(d.number)+string(d.name.Host))
 	}
 }
 

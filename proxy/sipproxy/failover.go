@@ -27,6 +27,12 @@ func (w *worker) failed(r *request, d *decision, slot uint32, p *pending, err er
 			return true
 		}
 	}
+	if d.verb == doAddress && w.nextEndpoint(r, d, p) {
+		if slot != 0 {
+			w.moveAway(w.mem.at(slot), p)
+		}
+		return true
+	}
 	w.settle(r, slot, unreachableAnswer(d))
 	return false
 }
@@ -39,10 +45,7 @@ func unreachableAnswer(d *decision) *decision {
 
 // afterFlow goes on by Route or Request-URI when a flow is gone that need not be the only way (6.4).
 func (w *worker) afterFlow(r *request, d *decision) bool {
-	u := &r.uri
-	if r.hasNext {
-		u = &r.next
-	}
+	u := r.outwardURI()
 	if !u.SIP() || r.g.self.uri(u) {
 		return false
 	}
@@ -81,11 +84,11 @@ func (w *worker) nextChoice(r *request, d *decision, slot uint32, p *pending) bo
 // moveAway notes the attempt that a request leaves behind; its late responses are known by the server in the branch
 // (9.5). The received bytes are kept from here on, those of UDP clients too.
 func (w *worker) moveAway(e *entry, p *pending) {
-	if p == nil || e.place != toServer {
+	if p == nil || e.place != toServer && e.place != toAddress {
 		return
 	}
 	p.lease.Done(routing.OutcomeClientFault)
 	if len(p.left) < maxLeft { // a failover is rare, and pays for its own memory
-		p.left = append(p.left, leftAttempt{tag: e.server(), kind: e.kind, out: p.g.byTag[e.out], dst: p.dst, flow: p.flow})
+		p.left = append(p.left, *w.attemptOf(e, p))
 	}
 }

@@ -247,8 +247,8 @@ func (w *worker) carry(r *request, d *decision, key uint64, slot uint32) {
 	if slot != 0 && !d.moved {
 		d.lease.Done(routing.OutcomeClientFault) // the transaction has one already
 		p := w.pendingOf(w.mem.at(slot))
-		if err := w.launch(r, d, p); err != nil {
-			w.failed(r, d, slot, p, err)
+		if err := w.launch(r, d, p); err != nil && w.failed(r, d, slot, p, err) {
+			w.attempt(r, d, slot, p)
 		}
 		return
 	}
@@ -348,6 +348,9 @@ func (w *worker) assign(r *request, d *decision, slot uint32, p *pending) {
 	p.g, p.t, p.s, p.how = r.g, d.t, d.s, d.how
 	p.dst = hop{d.kind, d.addr}
 	p.lease, p.lost = d.lease, false
+	if d.verb == doAddress {
+		p.places++
+	}
 	if d.s != nil && d.verb == doServer {
 		p.avoid.Add(d.s.tag)
 		if p.line != nil {

@@ -35,6 +35,8 @@ type worker struct {
 
 	out, buf, uriBuf, route, host, bekey, value, token2 []byte
 
+	places []Endpoint // of the next hop at hand
+
 	sock  *transport.Listener // the listener found last
 	found *listener
 	gen   *state
