@@ -66,7 +66,7 @@ certificates: [{name: front, cert_file: front.pem, key_file: front.key}]
 listeners:
   - {name: sip-udp, protocol: sip, transport: udp, bind: "127.0.0.1:%[1]d"}
   - {name: sip-tcp, protocol: sip, transport: tcp, bind: "127.0.0.1:%[1]d"}
-  - {name: sip-tls, protocol: sip, transport: tls, bind: "127.0.0.1:%[2]d", certificate: front}
+  - {name: sip-tls, protocol: sip, transport: tls, bind: "127.0.0.1:%[2]d", certificate: front, tls_uri: transport}
   - {name: sip-ws, protocol: sip, transport: ws, bind: "127.0.0.1:%[3]d"}
   - {name: sip-wss, protocol: sip, transport: wss, bind: "127.0.0.1:%[4]d", certificate: front}
 services:
@@ -102,7 +102,7 @@ func TestKamailioBehindSecure(t *testing.T) {
 				user := fmt.Sprintf("u%d", callee)
 				register(t, phone, edge["udp"], k.udp, user, callee)
 				answering(t, w.callee, callee)
-				uac := sipp(t, w.caller, freePort(t), "-t", w.transport, "-inf", users(t, user), "-r", "20",
+				uac := sipp(t, w.caller, freePort(t), "-t", w.transport, "-inf", users(t, user), "-r", "100",
 					"-rsa", fmt.Sprintf("127.0.0.1:%d", edge["udp"]), fmt.Sprintf("127.0.0.1:%d", k.udp))
 				allComplete(t, uac)
 			})
@@ -132,7 +132,7 @@ func TestKamailioInFrontSecure(t *testing.T) {
 			if err != nil || m.Status != 200 {
 				t.Fatalf("REGISTER: %v, %v", m, err)
 			}
-			uac := sipp(t, w.caller, freePort(t), "-t", "u1", "-inf", users(t, user), "-r", "20", fmt.Sprintf("127.0.0.1:%d", k.udp))
+			uac := sipp(t, w.caller, freePort(t), "-t", "u1", "-inf", users(t, user), "-r", "100", fmt.Sprintf("127.0.0.1:%d", k.udp))
 			allComplete(t, uac)
 		})
 	}

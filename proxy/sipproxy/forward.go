@@ -101,6 +101,9 @@ func downgrades(r *request, d *decision) bool {
 
 // handle finds what is known of the request and does what is decided.
 func (w *worker) handle(r *request) {
+	if r.hasTok && r.in.Kind == transport.UDP && r.inside == nil {
+		w.p.proven.add(r.in.Source.Addr())
+	}
 	key := methodKey(r.d, r.text)
 	if w.parking.holds(r, key) {
 		w.parkedAgain(r, key)

@@ -75,7 +75,7 @@ func (t *throttle) byRate(perSecond uint64, p priority, now time.Time) bool {
 	each := int64(time.Second) / int64(perSecond)
 	early := 4 * each
 	switch p {
-	case newInvite, inDialog:
+	case unprovenInvite, newInvite, inDialog:
 		early = 8 * each
 	case emergency:
 		early = 16 * each
@@ -108,7 +108,7 @@ func (w *worker) left(r *request, s *server) bool {
 		delete(w.shares, s.throttle)
 		return false
 	}
-	p := r.priorityOf()
+	p := r.priorityOf(w.p.proven)
 	if p == neverShed {
 		return false
 	}
