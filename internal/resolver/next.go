@@ -41,7 +41,9 @@ const (
 	hopMin     = time.Second // what was asked for must live until the request that waits for it has read it
 	hopFailure = 5 * time.Second
 	hopQueries = 256
-	hopRecords = 16 // of one hop; more are left out
+	naptrWait  = 1500 * time.Millisecond
+	hopWait    = 3500 * time.Millisecond // less than a request waits: the last good answer must still be of use to it
+	hopRecords = 16                      // of one hop; more are left out
 	hopTargets = 32
 )
 
@@ -136,7 +138,7 @@ func (n *Next) start(h Hop) *flight {
 }
 
 func (n *Next) fly(ctx context.Context, h Hop, f *flight) {
-	ctx, cancel := context.WithTimeout(ctx, maxWait)
+	ctx, cancel := context.WithTimeout(ctx, hopWait)
 	defer cancel()
 	q := hopQuery{cfg: n.cfg.patient(), ttl: hopMax}
 	list := q.find(ctx, h)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -297,5 +298,27 @@ func TestSX14_SlowResolver(t *testing.T) {
 	})
 	if got := inWords(places(t, n, Hop{Host: "example.net", Transport: UDP}, 1)); got != "udp 192.0.2.1:5001" {
 		t.Errorf("%s", got)
+	}
+}
+
+// A resolver, or something in front of it, that drops questions of one type: NAPTR is gone on without, SRV is not, as a
+// domain's own address is not its proxy's.
+func TestSX14_SilentAboutOneType(t *testing.T) {
+	z := zone("_sip._udp.example.net. 60 IN SRV 1 1 5001 a.example.net.", "a.example.net. 60 IN A 192.0.2.1", "example.net. 60 IN A 192.0.2.9")
+	var mute atomic.Uint32
+	s := serve(t, func(q *dns.Msg, network string) *dns.Msg {
+		if uint32(q.Question[0].Qtype) == mute.Load() {
+			return nil
+		}
+		return z(q, network)
+	})
+	n := startNext(t, s)
+	mute.Store(uint32(dns.TypeNAPTR))
+	if got := inWords(places(t, n, Hop{Host: "example.net"}, 1)); got != "udp 192.0.2.1:5001" {
+		t.Errorf("silent about NAPTR: %s", got)
+	}
+	mute.Store(uint32(dns.TypeSRV))
+	if got := inWords(places(t, n, Hop{Host: "example.net", Transport: TCP}, 1)); got != "" {
+		t.Errorf("silent about SRV: %s", got)
 	}
 }

@@ -90,7 +90,7 @@ func (q *hopQuery) find(ctx context.Context, h Hop) []record {
 	var list []srvRecord
 	found := false
 	if h.Transport != AnyTransport {
-		list, found = q.srv(ctx, serviceOf(h.Transport)+h.Host, h.Transport, 0)
+		list, found = q.srv(ctx, []service{{serviceOf(h.Transport) + h.Host, h.Transport}})
 	} else if list, found = q.naptr(ctx, h); !found {
 		q.err = nil
 		list, found = q.services(ctx, h)
@@ -130,9 +130,12 @@ type srvRecord struct {
 	port uint16
 }
 
-// naptr follows the records for SIP in their order; found: DNS has some, whether or not there is a way by them.
+// naptr follows the records for SIP in their order; found: DNS has some, whether or not there is a way by them. A resolver
+// that is silent about this type leaves time for the others.
 func (q *hopQuery) naptr(ctx context.Context, h Hop) (list []srvRecord, found bool) {
-	m := q.ask(ctx, h.Host, dns.TypeNAPTR)
+	part, cancel := context.WithTimeout(ctx, naptrWait)
+	m := q.ask(part, dns.TypeNAPTR, h.Host)[0]
+	cancel()
 	var usable []*dns.NAPTR
 	for _, rr := range answers(m) {
 		n, ok := rr.(*dns.NAPTR)
@@ -146,10 +149,11 @@ func (q *hopQuery) naptr(ctx context.Context, h Hop) (list []srvRecord, found bo
 	slices.SortStableFunc(usable, func(a, b *dns.NAPTR) int {
 		return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.Preference, b.Preference), cmp.Compare(a.Service, b.Service), cmp.Compare(a.Replacement, b.Replacement))
 	})
-	for place, n := range usable[:min(len(usable), hopRecords)] {
-		more, _ := q.srv(ctx, n.Replacement, transportOf(n), place)
-		list = append(list, more...)
+	var ways []service
+	for _, n := range usable[:min(len(usable), hopRecords)] {
+		ways = append(ways, service{n.Replacement, transportOf(n)})
 	}
+	list, _ = q.srv(ctx, ways)
 	return list, found
 }
 
@@ -174,27 +178,35 @@ func serviceOf(t Transport) string {
 
 // services asks SRV for each transport there is, where no NAPTR record says which to take.
 func (q *hopQuery) services(ctx context.Context, h Hop) (list []srvRecord, found bool) {
-	for place, t := range [...]Transport{UDP, TCP, TLS} {
-		if h.Secure && t != TLS {
-			continue
-		}
-		more, some := q.srv(ctx, serviceOf(t)+h.Host, t, place)
-		list, found = append(list, more...), found || some
+	if h.Secure {
+		return q.srv(ctx, []service{{serviceOf(TLS) + h.Host, TLS}})
 	}
-	return list, found
+	return q.srv(ctx, []service{{serviceOf(UDP) + h.Host, UDP}, {serviceOf(TCP) + h.Host, TCP}, {serviceOf(TLS) + h.Host, TLS}})
 }
 
-// srv gives the records of one service, those of weight 0 first among equals; a target "." says that there is no such
-// service (RFC 2782), which is an answer as well.
-func (q *hopQuery) srv(ctx context.Context, name string, t Transport, place int) (list []srvRecord, found bool) {
-	for _, rr := range answers(q.ask(ctx, name, dns.TypeSRV)) {
-		s, ok := rr.(*dns.SRV)
-		if !ok {
-			continue
-		}
-		if found = true; s.Target != "." {
-			r := record{transport: t, rank: uint32(place)<<16 | uint32(s.Priority), weight: s.Weight}
-			list = append(list, srvRecord{record: r, host: s.Target, port: s.Port})
+// service is a name that has SRV records, and what they are for.
+type service struct {
+	name string
+	t    Transport
+}
+
+// srv gives the records of services that are tried one after the other, those of weight 0 first among equals; a target "."
+// says that there is no such service (RFC 2782), which is an answer as well.
+func (q *hopQuery) srv(ctx context.Context, ways []service) (list []srvRecord, found bool) {
+	names := make([]string, len(ways))
+	for i, w := range ways {
+		names[i] = w.name
+	}
+	for place, m := range q.ask(ctx, dns.TypeSRV, names...) {
+		for _, rr := range answers(m) {
+			s, ok := rr.(*dns.SRV)
+			if !ok {
+				continue
+			}
+			if found = true; s.Target != "." {
+				r := record{transport: ways[place].t, rank: uint32(place)<<16 | uint32(s.Priority), weight: s.Weight}
+				list = append(list, srvRecord{record: r, host: s.Target, port: s.Port})
+			}
 		}
 	}
 	slices.SortFunc(list, func(a, b srvRecord) int {
@@ -235,19 +247,26 @@ func (q *hopQuery) addresses(ctx context.Context, list []srvRecord) (out []recor
 	return out
 }
 
-// ask makes one query and counts its time to live, also that of "there is none".
-func (q *hopQuery) ask(ctx context.Context, name string, qtype uint16) *dns.Msg {
-	m, err := q.cfg.Client.exchange(ctx, name, qtype)
-	if err != nil {
-		q.err, q.ttl = err, min(q.ttl, hopFailure)
-		return nil
+// ask makes queries of one type at once and counts their times to live, also that of "there is none". nil stands for what
+// nobody answered.
+func (q *hopQuery) ask(ctx context.Context, qtype uint16, names ...string) []*dns.Msg {
+	out, errs := make([]*dns.Msg, len(names)), make([]error, len(names))
+	var wg sync.WaitGroup
+	for i, name := range names {
+		wg.Go(func() { out[i], errs[i] = q.cfg.Client.exchange(ctx, name, qtype) })
 	}
-	ttl := minTTL(m.Answer)
-	if len(m.Answer) == 0 {
-		ttl = noneTTL(m)
+	wg.Wait()
+	for i, m := range out {
+		switch {
+		case errs[i] != nil:
+			q.err, q.ttl, out[i] = errs[i], min(q.ttl, hopFailure), nil
+		case len(m.Answer) == 0:
+			q.ttl = min(q.ttl, noneTTL(m))
+		default:
+			q.ttl = min(q.ttl, minTTL(m.Answer))
+		}
 	}
-	q.ttl = min(q.ttl, ttl)
-	return m
+	return out
 }
 
 func answers(m *dns.Msg) []dns.RR {
