@@ -72,8 +72,11 @@ func (l *Listener) unwrap(b []byte, remote, local netip.AddrPort, now int64) (re
 	if slices.Contains(l.settings.Servers, remote) {
 		return b, remote, local, true
 	}
+	if !l.proxies.Has(remote.Addr()) { // an answer of somebody whom we have asked: a server known by name, a next hop outwards
+		return b, remote, local, l.ep.hub.recent.has(remote, time.Unix(0, now))
+	}
 	h, n, err := listen.ParseProxyDatagram(b)
-	if err != nil || !l.proxies.Has(remote.Addr()) {
+	if err != nil {
 		return b, remote, local, false
 	}
 	if !h.Source.IsValid() {

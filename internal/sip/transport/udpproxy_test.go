@@ -69,6 +69,12 @@ func TestProxiedDatagrams(t *testing.T) {
 	if n := l.ep.socket.Stats.BadHeader.Load(); n != 4 {
 		t.Errorf("%d datagrams refused, want 4", n)
 	}
+	asked := stranger.LocalAddr().(*net.UDPAddr).AddrPort()
+	r.on(t, 0, func(o *Out) { o.Datagram(l, asked, []byte("question")); o.Flush() })
+	write(stranger, []byte(request("OPTIONS", "asked", 0)))
+	if g := next(t, in); g.msg.Remote != asked {
+		t.Fatalf("from one who was asked: %+v", g.msg)
+	}
 	r.on(t, 0, func(o *Out) { o.Datagram(l, client, []byte("answer")); o.Flush() })
 	_ = proxy.SetReadDeadline(time.Now().Add(10 * time.Second))
 	b := make([]byte, 100)
