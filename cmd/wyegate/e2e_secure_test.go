@@ -66,7 +66,7 @@ certificates: [{name: front, cert_file: front.pem, key_file: front.key}]
 listeners:
   - {name: sip-udp, protocol: sip, transport: udp, bind: "127.0.0.1:%[1]d"}
   - {name: sip-tcp, protocol: sip, transport: tcp, bind: "127.0.0.1:%[1]d"}
-  - {name: sip-tls, protocol: sip, transport: tls, bind: "127.0.0.1:%[2]d", certificate: front, tls_uri: transport}
+  - {name: sip-tls, protocol: sip, transport: tls, bind: "127.0.0.1:%[2]d", certificate: front, tls_uri: transport, outbound: true}
   - {name: sip-ws, protocol: sip, transport: ws, bind: "127.0.0.1:%[3]d"}
   - {name: sip-wss, protocol: sip, transport: wss, bind: "127.0.0.1:%[4]d", certificate: front}
 services:

@@ -142,7 +142,7 @@ func TestCallsOverEveryTransport(t *testing.T) {
 					ua, path := m.phone(t, "phone-"+client+family+server, client, family)
 					m.play(t, calls, func(ctx context.Context, i int) error { return m.in(ctx, ua, path, server, i) })
 					from := m.register(t, ua, path, server)
-					m.play(t, calls, func(ctx context.Context, i int) error { return m.out(ctx, ua, from, i) })
+					m.play(t, calls, func(ctx context.Context, i int) error { return m.out(ctx, ua, path, from, i) })
 				})
 			}
 		}
@@ -233,7 +233,7 @@ func (m *matrix) register(t *testing.T, ua *lbtest.UA, path *lbtest.Path, server
 }
 
 // out is a call from the server to the registered client: along its Path where it has one, else to its Contact.
-func (m *matrix) out(ctx context.Context, ua *lbtest.UA, from registration, i int) error {
+func (m *matrix) out(ctx context.Context, ua *lbtest.UA, path *lbtest.Path, from registration, i int) error {
 	o := lbtest.InviteOptions{RequestURI: from.register.Contact(), From: "sip:" + from.server.Name + "@example.net"}
 	for _, p := range from.register.All(sip.Path) {
 		o.Extra = append(o.Extra, "Route: "+p)
@@ -242,5 +242,9 @@ func (m *matrix) out(ctx context.Context, ua *lbtest.UA, from registration, i in
 	if err != nil || r.Status != 200 || d.Peer != ua.Name {
 		return fmt.Errorf("INVITE of the server: %v %w", r, err)
 	}
-	return hangUp(ctx, i, d, ua.DialogOf(d.CallID), ua.Name, from.server.Name)
+	callee := ua.DialogOf(d.CallID)
+	if via := callee.OK.All(sip.Via)[0]; !strings.HasPrefix(via, "SIP/2.0/"+path.Transport+" "+path.To.String()+";") {
+		return fmt.Errorf("INVITE over %s came with Via %q, not of %s", path.Transport, via, path.To)
+	}
+	return hangUp(ctx, i, d, callee, ua.Name, from.server.Name)
 }

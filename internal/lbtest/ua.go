@@ -26,6 +26,7 @@ type UA struct {
 	Addr    netip.AddrPort
 	Handler Handler
 	Repeat  time.Duration // over UDP a request without a final answer is sent again after this; 0: never
+	SDP     string        // goes with every INVITE and every 200 to one; empty: none
 
 	udp     *net.UDPConn
 	tcp     *net.TCPListener
@@ -371,5 +372,17 @@ func (ua *UA) build(p *Path, branch string, lines []string) []byte {
 		b.WriteString(l + "\r\n")
 	}
 	b.WriteString("Content-Length: 0\r\n\r\n")
+	if strings.HasPrefix(lines[0], "INVITE ") {
+		return ua.describe([]byte(b.String()))
+	}
 	return []byte(b.String())
+}
+
+// describe puts the session description into a message that has no body yet.
+func (ua *UA) describe(m []byte) []byte {
+	head, empty := bytes.CutSuffix(m, []byte("Content-Length: 0\r\n\r\n"))
+	if !empty || ua.SDP == "" {
+		return m
+	}
+	return fmt.Appendf(head, "Content-Type: application/sdp\r\nContent-Length: %d\r\n\r\n%s", len(ua.SDP), ua.SDP)
 }

@@ -291,6 +291,9 @@ func (w *worker) place(r *request, d *decision) {
 			d.out = r.g.outgoing(r.l, d.kind, d.addr.Addr())
 		}
 	case doFlow:
+		if d.out == nil && r.pop > 0 { // one entry: a Path, or a Record-Route where both sides had one socket
+			d.out = r.g.named(&r.entry)
+		}
 		if d.out == nil || !d.out.Listener.Kind.Reliable() {
 			d.out = r.g.streamListener(r.l)
 		}

@@ -74,6 +74,7 @@ type request struct {
 	nextText  []byte
 	hasNext   bool
 	sendBy    *listener // named by the second own entry (SR-5)
+	entry     sip.URI   // the first own entry
 
 	tok       proxy.Token
 	hasTok    bool
@@ -194,9 +195,10 @@ func (w *worker) readRoutes(r *request) {
 				r.next, r.nextText, r.hasNext = u, it.Addr.URI, true
 				break
 			}
-			r.pop++
-			if r.pop > 1 || r.swapped {
+			if r.pop++; r.pop > 1 || r.swapped {
 				r.sendBy = r.g.named(&u)
+			} else {
+				r.entry = u
 			}
 			w.token(r, &u, proxy.UseRecordRoute, proxy.UsePath)
 		}
