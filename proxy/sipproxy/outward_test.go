@@ -314,3 +314,37 @@ func TestSX14_NameOfTLS(t *testing.T) {
 	named("our ACK", sent[0])
 	named("the next attempt", sent[1])
 }
+
+// 13.4: towards a server every connection is for that server's name: attempts, our own ACK and CANCEL (9.5), and a response
+// to a request of its own whose connection is gone.
+func TestSX15_NameOfTLSServers(t *testing.T) {
+	b := newBed(t, bedOptions{
+		servers:   []string{"as1 tls 10.20.1.11:5061", "as2 tls 10.20.1.12:5061"},
+		listeners: []string{"sip-udp udp 203.0.113.10:5060", "sip-tcp tcp 203.0.113.10:5060", "sip-tls tls 203.0.113.10:5061"},
+		peers:     map[string]string{"as1": "as1.example.net", "as2": "as2.example.net"},
+	})
+	named := func(what string, p packet) {
+		t.Helper()
+		if want := b.nameAt(p.to) + ".example.net"; p.kind != transport.TLS || p.name != want {
+			t.Errorf("%s went by %v to %q, want %q", what, p.kind, p.name, want)
+		}
+	}
+	u := trunk("busy")
+	one := b.one(b.in(trunkAt, u.request("INVITE", 1)))
+	named("INVITE", one)
+	sent := b.from(one, respond(one.text, 503, "x"))
+	if len(sent) != 2 || sent[0].to == sent[1].to {
+		t.Fatalf("%v", sent)
+	}
+	named("our ACK", sent[0])
+	named("the next attempt", sent[1])
+	late := b.from(one, respond(one.text, 180, "x"))
+	if len(late) != 1 || !strings.HasPrefix(late[0].text, "CANCEL ") {
+		t.Fatalf("a late 180 of the first attempt: %v", late)
+	}
+	named("our CANCEL", late[0])
+	own := &ua{via: "TLS 10.20.1.11:5061", from: "s", callID: "own", uri: "sip:203.0.113.10"}
+	r := b.one(b.in(from{listener: "sip-tls", remote: "10.20.1.11:40000", flow: 41}, own.request("INVITE", 1)))
+	delete(b.net.flows, 41)
+	named("its answer on a new connection", b.one(b.from(r, respond(r.text, 200, "y"))))
+}
