@@ -348,3 +348,46 @@ func TestSX15_NameOfTLSServers(t *testing.T) {
 	delete(b.net.flows, 41)
 	named("its answer on a new connection", b.one(b.from(r, respond(r.text, 200, "y"))))
 }
+
+// 6.4: the flow is gone and need not be the only way: by Route or Request-URI, also where that is a name which has to be
+// asked for first; for an ACK as well. Nobody knows the name: 430, and nothing for the ACK.
+func TestSX8_FlowGoneToAName(t *testing.T) {
+	b, n, mail := outwardBed(t)
+	c := trunk("trunk-gone")
+	callee, inv := dialog(b, trunkAt, c)
+	b.net.flows[inv.flow] = true
+	delete(b.net.flows, 7)
+	callee.uri = "sip:alice@trunk.example;transport=tcp"
+	b.none(b.from(inv, callee.request("INFO", 4)))
+	b.none(b.from(inv, callee.request("INFO", 4))) // a copy waits with it
+	n.zone("tcp 198.51.100.5:5060", "tcp 198.51.100.6:5060")
+	n.done[0]()
+	info := b.one(b.event(<-mail.events))
+	if info.to != "198.51.100.5:5060" || !strings.HasPrefix(info.text, "INFO ") || len(n.done) != 1 {
+		t.Fatalf("INFO went to %v after %d questions", info, len(n.done))
+	}
+	if r := b.one(b.from(info, respond(info.text, 200, ""))); status(r.text) != "200" || r.to != inv.to && r.flow != inv.flow {
+		t.Errorf("its answer: %v", r)
+	}
+	b.net.refuse["198.51.100.5:5060"] = transport.ErrFull
+	if a := b.one(b.from(inv, callee.request("ACK", 1))); a.to != "198.51.100.6:5060" || !strings.HasPrefix(a.text, "ACK ") {
+		t.Errorf("ACK: %v", a)
+	}
+	clear(b.net.refuse)
+	n.known = false
+	b.none(b.from(inv, callee.request("ACK", 1)))
+	n.known = true
+	n.done[1]()
+	if a := b.one(b.event(<-mail.events)); a.to != "198.51.100.5:5060" {
+		t.Errorf("ACK that waited: %v", a)
+	}
+	n.known = false
+	b.none(b.from(inv, callee.request("ACK", 1)))
+	b.none(b.from(inv, callee.request("BYE", 5)))
+	if r := b.one(b.pass(4100 * time.Millisecond)); status(r.text) != "430" {
+		t.Errorf("a name that nobody knows: %v", r)
+	}
+	if len(b.w.parking.byKey) != 0 {
+		t.Errorf("%d requests are parked still", len(b.w.parking.byKey))
+	}
+}
