@@ -52,13 +52,15 @@ type Next struct {
 	cfg   HostsConfig
 	cache cache[Hop, []record]
 
-	mu      sync.Mutex // guards what follows, and is held by whoever writes the cache
-	run     context.Context
+	mu      sync.Mutex      // guards what follows, and is held by whoever writes the cache
+	run     context.Context // nil before Run begins
+	ended   bool
 	group   *sync.WaitGroup
 	flights map[Hop]*flight
 }
 
-// NewNext makes a resolver of next hops; Changed of its configuration is not used. It asks nobody before Run.
+// NewNext makes a resolver of next hops; Changed of its configuration is not used. What is asked for before Run begins
+// is asked with it: a node's first request must not depend on whose goroutine came first.
 func NewNext(c HostsConfig) *Next {
 	n := &Next{cfg: c, flights: map[Hop]*flight{}}
 	n.cache.within = 4 // 16,384 hops
@@ -73,10 +75,13 @@ func (n *Next) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	n.mu.Lock()
 	n.run, n.group = ctx, &wg
+	for h, f := range n.flights {
+		wg.Go(func() { n.fly(ctx, h, f) })
+	}
 	n.mu.Unlock()
 	<-ctx.Done()
 	n.mu.Lock()
-	n.run = nil
+	n.ended = true
 	n.mu.Unlock()
 	wg.Wait()
 	return ctx.Err()
@@ -102,7 +107,7 @@ func (n *Next) Lookup(dst []HopTarget, h Hop, seed uint64, late bool) (list []Ho
 }
 
 // Ask finds out about a hop and calls done once, on another goroutine, when Lookup knows. False: too many queries, or
-// not running; done is not called.
+// Run has ended; done is not called.
 func (n *Next) Ask(h Hop, done func()) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -127,13 +132,15 @@ func (n *Next) again(h Hop) {
 
 // start begins a query; nil: there may be none. n.mu is held.
 func (n *Next) start(h Hop) *flight {
-	if n.run == nil || n.run.Err() != nil || len(n.flights) >= hopQueries {
+	ctx := n.run
+	if n.ended || len(n.flights) >= hopQueries {
 		return nil
 	}
 	f := &flight{}
 	n.flights[h] = f
-	ctx := n.run
-	n.group.Go(func() { n.fly(ctx, h, f) })
+	if ctx != nil {
+		n.group.Go(func() { n.fly(ctx, h, f) })
+	}
 	return f
 }
 

@@ -1,6 +1,8 @@
 package resolver
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -17,15 +19,7 @@ import (
 func startNext(t *testing.T, s *scripted, file ...string) *Next {
 	t.Helper()
 	n := NewNext(hostsConfig(t, s, file...))
-	if n.Ask(Hop{Host: "example.net"}, func() {}) {
-		t.Error("asked before Run")
-	}
 	run(t, n.Run)
-	until(t, "Run begins", func() bool {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		return n.run != nil
-	})
 	return n
 }
 
@@ -291,11 +285,6 @@ func TestSX14_SlowResolver(t *testing.T) {
 	c.Client.Wait = 0
 	n := NewNext(c)
 	run(t, n.Run)
-	until(t, "Run begins", func() bool {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		return n.run != nil
-	})
 	if got := inWords(places(t, n, Hop{Host: "example.net", Transport: UDP}, 1)); got != "udp 192.0.2.1:5001" {
 		t.Errorf("%s", got)
 	}
@@ -320,5 +309,33 @@ func TestSX14_SilentAboutOneType(t *testing.T) {
 	mute.Store(uint32(dns.TypeSRV))
 	if got := inWords(places(t, n, Hop{Host: "example.net", Transport: TCP}, 1)); got != "" {
 		t.Errorf("silent about SRV: %s", got)
+	}
+}
+
+// What is asked for before Run begins is answered when it has; when it has ended nothing is asked any more.
+func TestNextBeforeRun(t *testing.T) {
+	n := NewNext(hostsConfig(t, serve(t, zone("a.example.net. 60 IN A 192.0.2.1"))))
+	done := make(chan struct{})
+	h := Hop{Host: "a.example.net", Port: 5060}
+	if !n.Ask(h, func() { close(done) }) {
+		t.Fatal("refused before Run")
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- n.Run(ctx) }()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("never told")
+	}
+	if list, known := n.Lookup(nil, h, 1, false); !known || inWords(list) != "udp 192.0.2.1:5060" {
+		t.Errorf("%s", inWords(list))
+	}
+	stop()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if n.Ask(Hop{Host: "b.example.net", Port: 5060}, func() {}) {
+		t.Error("asked after Run has ended")
 	}
 }

@@ -104,6 +104,7 @@ type bedOptions struct {
 	domains   []string
 	matcher   func(*proxy.Matcher, *proxy.Target)
 	number    uint64
+	peers     map[string]string // names of servers over TLS
 }
 
 func newBed(t testing.TB, o bedOptions) *bed {
@@ -179,7 +180,7 @@ func (b *bed) build() *Generation {
 		b.t.Fatal(err)
 	}
 	b.opt.number++
-	g := GenerationConfig{Number: b.opt.number, Secrets: secrets, Pools: []PoolConfig{{Pool: b.pool}}, Targets: []TargetConfig{tc}, Domains: b.opt.domains}
+	g := GenerationConfig{Number: b.opt.number, Secrets: secrets, Pools: []PoolConfig{{Pool: b.pool, Peers: b.opt.peers}}, Targets: []TargetConfig{tc}, Domains: b.opt.domains}
 	for _, l := range b.opt.listeners {
 		lc := ListenerConfig{Listener: b.socks[strings.Fields(l)[0]], Matcher: &m, PathHeader: true}
 		if b.opt.listener != nil {

@@ -1,6 +1,7 @@
 package sipproxy
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 
@@ -188,7 +189,9 @@ func (p *pending) holds(e *entry) bool {
 // repeated is a request that we have seen: it takes the same path, unless its server cannot take it any more and has
 // not answered (ST-4, section 9).
 func (w *worker) repeated(r *request, slot uint32) {
-	count(r.l.bad.Retransmissions)
+	if w.parking.again == nil { // what comes back from its wait is no copy
+		count(r.l.bad.Retransmissions)
+	}
 	e := w.mem.at(slot)
 	p := w.pendingOf(e)
 	switch {
@@ -243,7 +246,7 @@ func (w *worker) carry(r *request, d *decision, key uint64, slot uint32) {
 		if t := r.l.obsOf(d.t); t != nil {
 			count(t.Requests[r.method])
 		}
-		_ = w.launch(r, d, nil) // what cannot be delivered is dropped: an ACK is never answered
+		w.launchAck(r, d, key)
 		d.lease.Done(routing.OutcomeClientFault)
 		return
 	}
@@ -270,6 +273,21 @@ func (w *worker) carry(r *request, d *decision, key uint64, slot uint32) {
 		w.counted(r, d)
 	}
 	w.attempt(r, d, slot, p)
+}
+
+// launchAck sends an ACK, by another way where one fails at once. It is never answered: what cannot be delivered is dropped.
+func (w *worker) launchAck(r *request, d *decision, key uint64) {
+	for err := w.launch(r, d, nil); err != nil; err = w.launch(r, d, nil) {
+		switch {
+		case d.verb == doAddress && w.nextEndpoint(r, d, nil):
+		case d.verb == doFlow && !d.only && errors.Is(err, transport.ErrFlowGone) && w.afterFlow(r, d):
+		case d.verb == doPark:
+			w.park(r, key, d)
+			return
+		default:
+			return
+		}
+	}
 }
 
 // place fixes socket and address of what goes to a server.

@@ -314,3 +314,80 @@ func TestSX14_NameOfTLS(t *testing.T) {
 	named("our ACK", sent[0])
 	named("the next attempt", sent[1])
 }
+
+// 13.4: towards a server every connection is for that server's name: attempts, our own ACK and CANCEL (9.5), and a response
+// to a request of its own whose connection is gone.
+func TestSX15_NameOfTLSServers(t *testing.T) {
+	b := newBed(t, bedOptions{
+		servers:   []string{"as1 tls 10.20.1.11:5061", "as2 tls 10.20.1.12:5061"},
+		listeners: []string{"sip-udp udp 203.0.113.10:5060", "sip-tcp tcp 203.0.113.10:5060", "sip-tls tls 203.0.113.10:5061"},
+		peers:     map[string]string{"as1": "as1.example.net", "as2": "as2.example.net"},
+	})
+	named := func(what string, p packet) {
+		t.Helper()
+		if want := b.nameAt(p.to) + ".example.net"; p.kind != transport.TLS || p.name != want {
+			t.Errorf("%s went by %v to %q, want %q", what, p.kind, p.name, want)
+		}
+	}
+	u := trunk("busy")
+	one := b.one(b.in(trunkAt, u.request("INVITE", 1)))
+	named("INVITE", one)
+	sent := b.from(one, respond(one.text, 503, "x"))
+	if len(sent) != 2 || sent[0].to == sent[1].to {
+		t.Fatalf("%v", sent)
+	}
+	named("our ACK", sent[0])
+	named("the next attempt", sent[1])
+	late := b.from(one, respond(one.text, 180, "x"))
+	if len(late) != 1 || !strings.HasPrefix(late[0].text, "CANCEL ") {
+		t.Fatalf("a late 180 of the first attempt: %v", late)
+	}
+	named("our CANCEL", late[0])
+	own := &ua{via: "TLS 10.20.1.11:5061", from: "s", callID: "own", uri: "sip:203.0.113.10"}
+	r := b.one(b.in(from{listener: "sip-tls", remote: "10.20.1.11:40000", flow: 41}, own.request("INVITE", 1)))
+	delete(b.net.flows, 41)
+	named("its answer on a new connection", b.one(b.from(r, respond(r.text, 200, "y"))))
+}
+
+// 6.4: the flow is gone and need not be the only way: by Route or Request-URI, also where that is a name which has to be
+// asked for first; for an ACK as well. Nobody knows the name: 430, and nothing for the ACK.
+func TestSX8_FlowGoneToAName(t *testing.T) {
+	b, n, mail := outwardBed(t)
+	c := trunk("trunk-gone")
+	callee, inv := dialog(b, trunkAt, c)
+	b.net.flows[inv.flow] = true
+	delete(b.net.flows, 7)
+	callee.uri = "sip:alice@trunk.example;transport=tcp"
+	b.none(b.from(inv, callee.request("INFO", 4)))
+	b.none(b.from(inv, callee.request("INFO", 4))) // a copy waits with it
+	n.zone("tcp 198.51.100.5:5060", "tcp 198.51.100.6:5060")
+	n.done[0]()
+	info := b.one(b.event(<-mail.events))
+	if info.to != "198.51.100.5:5060" || !strings.HasPrefix(info.text, "INFO ") || len(n.done) != 1 {
+		t.Fatalf("INFO went to %v after %d questions", info, len(n.done))
+	}
+	if r := b.one(b.from(info, respond(info.text, 200, ""))); status(r.text) != "200" || r.to != inv.to && r.flow != inv.flow {
+		t.Errorf("its answer: %v", r)
+	}
+	b.net.refuse["198.51.100.5:5060"] = transport.ErrFull
+	if a := b.one(b.from(inv, callee.request("ACK", 1))); a.to != "198.51.100.6:5060" || !strings.HasPrefix(a.text, "ACK ") {
+		t.Errorf("ACK: %v", a)
+	}
+	clear(b.net.refuse)
+	n.known = false
+	b.none(b.from(inv, callee.request("ACK", 1)))
+	n.known = true
+	n.done[1]()
+	if a := b.one(b.event(<-mail.events)); a.to != "198.51.100.5:5060" {
+		t.Errorf("ACK that waited: %v", a)
+	}
+	n.known = false
+	b.none(b.from(inv, callee.request("ACK", 1)))
+	b.none(b.from(inv, callee.request("BYE", 5)))
+	if r := b.one(b.pass(4100 * time.Millisecond)); status(r.text) != "430" {
+		t.Errorf("a name that nobody knows: %v", r)
+	}
+	if len(b.w.parking.byKey) != 0 {
+		t.Errorf("%d requests are parked still", len(b.w.parking.byKey))
+	}
+}

@@ -110,8 +110,19 @@ func (w *worker) toRequester(g *state, b *branch, h hop, msg []byte) {
 		}
 	}
 	if !g.self.addr(h.addr) {
-		_, _ = w.port.Out.ToServer(l.Listener, h.kind, h.addr, "", 0, msg) // a response that cannot be delivered is dropped (SX-15)
+		_, _ = w.port.Out.ToServer(l.Listener, h.kind, h.addr, g.peerAt(h), 0, msg) // a response that cannot be delivered is dropped (SX-15)
 	}
+}
+
+// peerAt is the name configured for whoever is answered on a new connection (13.4): a server's; others have none, and over
+// TLS there is no way to them.
+func (g *state) peerAt(h hop) string {
+	if s := g.servers[h.addr]; s != nil {
+		if a := s.address(h.kind); a != nil && a.addr == h.addr {
+			return a.host
+		}
+	}
+	return ""
 }
 
 // any finds a listener for a response whose own is gone.
