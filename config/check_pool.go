@@ -25,6 +25,9 @@ func (c *checker) pools() {
 			if s.SIP.IsZero() && c.has(sat+".sip_transport") && !c.failed(sat+".sip") && !c.has(sat+".expand") {
 				c.keyError(sat+".sip_transport", fmt.Sprintf("server %q has sip_transport without sip", s.Name))
 			}
+			if c.has(sat+".sip_path") && !s.overWebSocket() && !c.failed(sat+".sip_transport") {
+				c.keyError(sat+".sip_path", fmt.Sprintf("server %q: sip_path has no meaning with sip_transport %s", s.Name, s.SIPTransport))
+			}
 			if s.HTTP.IsZero() && c.has(sat+".http_transport") && !c.failed(sat+".http") && !c.has(sat+".expand") {
 				c.keyError(sat+".http_transport", fmt.Sprintf("server %q has http_transport without http", s.Name))
 			}
@@ -33,6 +36,9 @@ func (c *checker) pools() {
 		c.families(p, at)
 	}
 }
+
+// overWebSocket says that SIP is carried to the server in WebSocket messages.
+func (s *Server) overWebSocket() bool { return s.SIPTransport == "ws" || s.SIPTransport == "wss" }
 
 // keyError reports a key that does not fit (WG111), at the key.
 func (c *checker) keyError(path, text string) {

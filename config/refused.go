@@ -66,8 +66,6 @@ var refusedHere = []refusal{
 	{path: "listeners[].protocol", words: []string{"diameter"}},
 	{path: "listeners[].transport", words: []string{"sctp"}},
 	{path: "listeners[].group"},
-	{path: "listeners[].proxy_protocol_from", when: func(n *node) bool { return textOf(n.get("transport")) == "udp" },
-		why: "PROXY protocol is read on streams"},
 
 	{path: "listeners[].paused", words: []string{"true"}, what: "a paused listener"},
 
@@ -76,7 +74,6 @@ var refusedHere = []refusal{
 
 	{path: "pools[].connect.proxy_protocol", words: []string{"v1", "v2"}, what: "a PROXY header towards servers"},
 	{path: "pools[].connect.http", words: []string{"h2"}},
-	{path: "pools[].servers[].sip_transport", words: []string{"ws", "wss"}},
 	{path: "pools[].servers[].expand", why: "write one server for each address", whole: true},
 }
 

@@ -52,15 +52,14 @@ func shown(v reflect.Value, f *field, pattern string) bool {
 	}
 	switch at := v.Addr().Interface().(type) {
 	case *Listener:
-		if f.name == "proxy_protocol_from" && at.Transport == "udp" {
-			return false
-		}
 		fit := fits[f.name]
 		return fit == nil || fit(at)
 	case *Server:
 		switch f.name {
 		case "sip_transport":
 			return !at.SIP.IsZero()
+		case "sip_path":
+			return at.overWebSocket()
 		case "http_transport":
 			return !at.HTTP.IsZero()
 		}

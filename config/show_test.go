@@ -70,7 +70,7 @@ func TestShowDefaultsHasEveryKey(t *testing.T) {
 	walk = func(typ reflect.Type, in string) {
 		for _, f := range fieldsOf(typ) {
 			switch f.name {
-			case "note", "group", "sip_websocket", "tls", "certificate", "path", "origins", "http2", "client_certificates", "client_ca_file", "strict_sni", "cert_file", "key_file": // no value, or TLS and WebSocket
+			case "note", "group", "sip_websocket", "sip_path", "tls", "certificate", "path", "origins", "http2", "client_certificates", "client_ca_file", "strict_sni", "cert_file", "key_file": // no value, or TLS and WebSocket
 				continue
 			}
 			if e := elem(f.typ); e.Kind() == reflect.Struct && scalarOf(e) == nil && f.name != "affinity" {

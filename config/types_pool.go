@@ -125,6 +125,7 @@ type Server struct {
 	Weight        int        `yaml:"weight" default:"100" min:"0" max:"1000000" doc:"Its share of the keys beside the others' weights; 0: nothing new."`
 	SIP           HostPort   `yaml:"sip" doc:"Its SIP address and port."`
 	SIPTransport  string     `yaml:"sip_transport" default:"udp" words:"udp,tcp,tls,ws,wss" doc:"How SIP is carried to it."`
+	SIPPath       string     `yaml:"sip_path" default:"/ws" form:"urlpath" doc:"Path of its WebSocket, for sip_transport ws and wss."`
 	TLS           *ServerTLS `yaml:"tls" doc:"What is checked of it, and shown to it, over TLS."`
 	HTTP          HostPort   `yaml:"http" doc:"Its HTTP address and port."`
 	HTTPTransport string     `yaml:"http_transport" words:"tcp,tls" doc:"How HTTP is carried to it; default: tls where tls is there and SIP does not use it, else tcp."`

@@ -21,6 +21,7 @@ var required = map[string]int{
 
 var (
 	requirementRow = regexp.MustCompile(`^\| ([A-Z][A-Z2])-(\d+) \| [^|]+ \| (.+) \|$`)
+	scenarioRow    = regexp.MustCompile(`^\| [a-zA-Z][^|]+ \| (.+) \|$`)
 	packageTests   = regexp.MustCompile("`([a-z0-9/]+)`: ((?:`(?:Test|Fuzz)\\w+`(?:, )?)+)")
 	testName       = regexp.MustCompile("`((?:Test|Fuzz)\\w+)`")
 )
@@ -62,6 +63,34 @@ func TestRequirementsHaveTests(t *testing.T) {
 				t.Errorf("%s is missing", id)
 			}
 		}
+	}
+}
+
+// TestScenariosHaveTests: every scenario names tests that are there.
+func TestScenariosHaveTests(t *testing.T) {
+	_, section, found := strings.Cut(strings.Join(readLines(t, "requirements.md"), "\n"), "\n## Calls with other programs, and scenarios\n")
+	rows := 0
+	for _, line := range strings.Split(section, "\n") {
+		m := scenarioRow.FindStringSubmatch(line)
+		if m == nil || m[1] == "tests" {
+			continue
+		}
+		rows++
+		named := 0
+		for _, g := range packageTests.FindAllStringSubmatch(m[1], -1) {
+			tests := testsOf(t, g[1])
+			for _, name := range testName.FindAllStringSubmatch(g[2], -1) {
+				if named++; !slices.Contains(tests, name[1]) {
+					t.Errorf("%s has no %s", g[1], name[1])
+				}
+			}
+		}
+		if named == 0 || named != len(testName.FindAllString(m[1], -1)) {
+			t.Errorf("%s: no test, or one without its package", line)
+		}
+	}
+	if !found || rows < 15 {
+		t.Errorf("%d scenarios", rows)
 	}
 }
 

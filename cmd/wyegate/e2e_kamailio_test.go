@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,15 +22,21 @@ const calls = 60
 // kamailio runs Debian's stock configuration on a port of 127.0.0.1; nothing but the listen address is other.
 func kamailio(t *testing.T) int {
 	t.Helper()
+	port := freePort(t)
+	runKamailio(t, "/etc/kamailio/kamailio.cfg", port, "-l", fmt.Sprintf("udp:127.0.0.1:%d", port), "-l", fmt.Sprintf("tcp:127.0.0.1:%d", port))
+	return port
+}
+
+// runKamailio runs a configuration until the test ends, and returns when it answers at a UDP port.
+func runKamailio(t *testing.T, config string, port int, args ...string) {
+	t.Helper()
 	program := needs(t, "kamailio")
-	const stock = "/etc/kamailio/kamailio.cfg"
-	if _, err := os.Stat(stock); err != nil {
+	if _, err := os.Stat(config); err != nil {
 		t.Fatal(err)
 	}
-	port, dir := freePort(t), t.TempDir()
+	dir := t.TempDir()
 	log := &logBuffer{}
-	cmd := exec.Command(program, "-f", stock, "-DD", "-E", "-m", "32", "-l", fmt.Sprintf("udp:127.0.0.1:%d", port), "-l", fmt.Sprintf("tcp:127.0.0.1:%d", port),
-		"-Y", dir, "-P", filepath.Join(dir, "pid"))
+	cmd := exec.Command(program, append([]string{"-f", config, "-DD", "-E", "-m", "32", "-Y", dir, "-P", filepath.Join(dir, "pid")}, args...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -55,7 +60,7 @@ func kamailio(t *testing.T) int {
 	defer probe.Close()
 	for deadline := time.Now().Add(15 * time.Second); ; {
 		if _, err := transact(t, probe, port, 300*time.Millisecond, fmt.Sprintf("OPTIONS sip:127.0.0.1:%d SIP/2.0", port), "sip:probe@127.0.0.1", "CSeq: 1 OPTIONS"); err == nil {
-			return port
+			return
 		} else if time.Now().After(deadline) {
 			t.Fatalf("kamailio does not answer: %v\n%s", err, tail(log.String()))
 		}
@@ -237,31 +242,41 @@ func allComplete(t *testing.T, uac func() (int, int)) {
 // figures say something.
 func answering(t *testing.T, scenario string, port int) {
 	t.Helper()
-	sipp(t, scenario, port, "-t", "u1", "-m", "1000000")
-	waitUDP(t, port)
+	answeringOver(t, scenario, port, "u1")
+}
+
+// answeringOver is answering over a transport in the words of SIPp.
+func answeringOver(t *testing.T, scenario string, port int, transport string) {
+	t.Helper()
+	sipp(t, scenario, port, "-t", transport, "-m", "1000000")
+	waitBound(t, map[byte]string{'u': "udp", 't': "tcp"}[transport[0]], port)
 }
 
 // users writes an injection file with one user.
 func users(t *testing.T, user string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "users.csv")
-	if err := os.WriteFile(name, []byte("SEQUENTIAL\n"+user+";\n"), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte("SEQUENTIAL\n"+user+";udp;\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return name
 }
 
-// waitUDP waits until a program has bound a port.
-func waitUDP(t *testing.T, port int) {
+// waitBound waits until a program has bound a port of 127.0.0.1, "udp" or "tcp". It asks the kernel's tables (Linux): to
+// bind the port for a trial would now and then take it from that program.
+func waitBound(t *testing.T, network string, port int) {
 	t.Helper()
+	bound := regexp.MustCompile(fmt.Sprintf(`(?m)^ *\d+: 0100007F:%04X 00000000:0000 (07|0A) `, port))
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		c, err := net.ListenPacket("udp4", mustAddr(port).String())
+		table, err := os.ReadFile("/proc/net/" + network)
 		if err != nil {
+			t.Fatal(err)
+		}
+		if bound.Match(table) {
 			return
 		}
-		c.Close()
 		if time.Now().After(deadline) {
-			t.Fatalf("nobody has bound UDP port %d", port)
+			t.Fatalf("nobody has bound %s port %d", network, port)
 		}
 		time.Sleep(20 * time.Millisecond) // a poll of another process
 	}

@@ -67,6 +67,26 @@ type trafficLoad struct {
 	failures []failure
 	calls    atomic.Int64
 	pages    atomic.Int64
+	done     []success
+}
+
+// success is a call that was answered.
+type success struct {
+	began  time.Time
+	server string
+}
+
+// since counts the calls by server that have begun after a time.
+func (l *trafficLoad) since(begin time.Time) map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := map[string]int{}
+	for _, s := range l.done {
+		if s.began.After(begin) {
+			out[s.server]++
+		}
+	}
+	return out
 }
 
 type failure struct {
@@ -98,7 +118,7 @@ func every(ctx context.Context, perSecond int, f func(i int)) {
 }
 
 // copies is when a user agent sends an INVITE again over UDP (RFC 3261 17.1.1.2), a little past the edge's own timers.
-var copies = []time.Duration{500 * time.Millisecond, 1500 * time.Millisecond, 3500 * time.Millisecond}
+var copies = []time.Duration{500 * time.Millisecond, 1500 * time.Millisecond, 3500 * time.Millisecond, 7500 * time.Millisecond}
 
 // call makes one call as a user agent over UDP does, with copies of its INVITE, or over a TCP connection.
 func (l *trafficLoad) call(ua *lbtest.UA, p *lbtest.Path, i int) {
@@ -128,7 +148,7 @@ func (l *trafficLoad) call(ua *lbtest.UA, p *lbtest.Path, i int) {
 			}
 		}()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 12*time.Second)
 	defer cancel()
 	m, err := tr.Final(ctx)
 	switch {
@@ -138,6 +158,9 @@ func (l *trafficLoad) call(ua *lbtest.UA, p *lbtest.Path, i int) {
 		l.fail(began, id, fmt.Errorf("%d", m.Status))
 	default:
 		l.calls.Add(1)
+		l.mu.Lock()
+		l.done = append(l.done, success{began, m.Header("X-Server")})
+		l.mu.Unlock()
 	}
 }
 

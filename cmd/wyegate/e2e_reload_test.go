@@ -3,12 +3,12 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -87,26 +87,73 @@ func (u *upgraded) echo(text string) error {
 	return err
 }
 
-// Reloads under traffic, every third file broken: nothing fails, no WebSocket closes, and the number of the generation
-// grows by one for each good file.
-func TestReloadsUnderTraffic(t *testing.T) {
-	count, sockets := 20, 50
-	if os.Getenv("WYEGATE_SOAK") != "" {
-		count, sockets = 100, 200
+// browsers are user agents over WSS, each on a connection of its own.
+type browsers struct {
+	uas   []*lbtest.UA
+	paths []*lbtest.Path
+}
+
+func openBrowsers(t *testing.T, count, port int, ca *lbtest.CA) *browsers {
+	t.Helper()
+	b := &browsers{}
+	for i := range count {
+		ua, err := lbtest.NewUA(fmt.Sprintf("browser-%d", i), lbtest.Answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(ua.Close)
+		settings := &tls.Config{ServerName: "front.example.net", RootCAs: ca.Trust()}
+		p, err := ua.DialWebSocket(lbtest.WebSocketOptions{TLS: settings, Binary: i%2 == 0}, mustAddr(port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.uas, b.paths = append(b.uas, ua), append(b.paths, p)
 	}
+	return b
+}
+
+// call makes a whole call from one of them, from INVITE to the answer of BYE.
+func (b *browsers) call(i int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
+	defer cancel()
+	d, m, err := b.uas[i].Invite(ctx, b.paths[i], lbtest.InviteOptions{RequestURI: fmt.Sprintf("sip:room-%d@sip.example.net", i)})
+	if err != nil {
+		return err
+	}
+	if m.Status != 200 {
+		return fmt.Errorf("INVITE: %d", m.Status)
+	}
+	if m, err = d.Bye(ctx); err == nil && m.Status != 200 {
+		err = fmt.Errorf("BYE: %d", m.Status)
+	}
+	return err
+}
+
+// 100 reloads, every third file broken, under 200 calls and 200 pages a second with 200 browsers over WSS and 50 WebSockets
+// of an application: nothing fails, no WebSocket closes, and the number of the generation grows by one for each good file.
+func TestReloadsUnderTraffic(t *testing.T) {
+	const reloads, clients, tunnels = 100, 200, 50
 	echo := echoServer(t)
 	s, err := lbtest.NewServer("as1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
+	ca := lbtest.NewCA(t)
+	cert, key := ca.PEM(lbtest.Leaf{Names: []string{"front.example.net"}})
+	wss := freePort(t)
 	c := cluster{sip: freePort(t), web: freePort(t), rules: withRules}
 	good := strings.Replace(c.yaml(), "    servers:\n", fmt.Sprintf("    servers:\n      - {name: as1, sip: %q, http: %q}\n", s.Addr, echo.Addr), 1)
-	n := startNode(t, map[string]string{"rules.xml": roomRules, "wyegate.yaml": good})
+	good = strings.Replace(good, "services:\n", fmt.Sprintf(`  - {name: sip-wss, protocol: sip, transport: wss, bind: "127.0.0.1:%d", certificate: front}
+certificates: [{name: front, cert_file: front.pem, key_file: front.key}]
+services:
+`, wss), 1)
+	n := startNode(t, map[string]string{"rules.xml": roomRules, "front.pem": string(cert), "front.key": string(key), "wyegate.yaml": good})
 	var open []*upgraded
-	for range sockets {
+	for range tunnels {
 		open = append(open, upgrade(t, c.web))
 	}
+	web := openBrowsers(t, clients, wss, ca)
 	caller, err := lbtest.NewUA("caller", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -121,10 +168,20 @@ func TestReloadsUnderTraffic(t *testing.T) {
 	l := &trafficLoad{}
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { every(ctx, 50, func(i int) { l.call(caller, p, i) }) })
+	running.Go(func() { every(ctx, 150, func(i int) { l.call(caller, p, i) }) })
+	running.Go(func() {
+		every(ctx, 50, func(i int) {
+			began := time.Now()
+			if err := web.call(i % clients); err != nil {
+				l.fail(began, "call over WSS", err)
+				return
+			}
+			l.calls.Add(1)
+		})
+	})
 	running.Go(func() { every(ctx, 200, func(i int) { l.page(client, c.web, i) }) })
 	taken := uint64(1)
-	for i := range count {
+	for i := range reloads {
 		if broken := i%3 == 2; broken {
 			n.write("wyegate.yaml", good+"nonsense: [\n")
 			n.reload(true)
@@ -144,13 +201,18 @@ func TestReloadsUnderTraffic(t *testing.T) {
 			t.Errorf("websocket %d: %v", i, err)
 		}
 	}
+	for i := range clients { // its connection is the one it opened before the first reload
+		if err := web.call(i); err != nil {
+			t.Errorf("browser %d: %v", i, err)
+		}
+	}
 	var st struct {
 		Generation uint64 `json:"generation"`
 	}
 	if err := n.api("/v1/status", &st); err != nil || st.Generation != taken {
 		t.Errorf("generation %d, want %d: %v", st.Generation, taken, err)
 	}
-	t.Logf("%d reloads, %d calls, %d pages, %d websockets", count, l.calls.Load(), l.pages.Load(), sockets)
+	t.Logf("%d reloads, %d calls, %d pages, %d browsers, %d tunnels", reloads, l.calls.Load(), l.pages.Load(), clients, tunnels)
 }
 
 // A drain under load: no new key goes there once the command has returned, no call fails, the wait ends with 0 when the

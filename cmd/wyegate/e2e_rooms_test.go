@@ -97,7 +97,7 @@ func rooms(t *testing.T, from, to int) string {
 	var b strings.Builder
 	b.WriteString("SEQUENTIAL\n")
 	for i := from; i < to; i++ {
-		fmt.Fprintf(&b, "room-%d;\n", i)
+		fmt.Fprintf(&b, "room-%d;udp;\n", i)
 	}
 	name := filepath.Join(t.TempDir(), "rooms.csv")
 	if err := os.WriteFile(name, []byte(b.String()), 0o600); err != nil {

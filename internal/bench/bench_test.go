@@ -147,7 +147,7 @@ func TestComparisonRuns(t *testing.T) {
 			t.Errorf("%s", line)
 		}
 	}
-	if rows != 6 {
-		t.Errorf("three targets under two loads make %d rows:\n%s", rows, out)
+	if rows != 9 {
+		t.Errorf("three targets under three loads make %d rows:\n%s", rows, out)
 	}
 }

@@ -6,7 +6,7 @@
 // core; every target (the programs compared) is started once on the first core and learns from its configuration where
 // the servers are. After one load that warms each up, rounds alternate: in each, every target takes the same load once, and what its processes used of
 // the processor is read from their clocks before and after. First a closed loop shows the cost of a message and the
-// target's limit, then an open loop at half of that limit the latency. What is printed are medians over the rounds and
+// target's limit, then open loops show the latency: at half of each one's limit, and for all at half of the first one's. What is printed are medians over the rounds and
 // ratios of medians to the first target. Figures of one run are comparable, those of different runs are not.
 //
 // A protocol is one file here (sip.go) with its targets, and one package of ends (sipload) with callers and servers.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/wyegate/wyegate/config"
+	"github.com/wyegate/wyegate/internal/http1"
 	"github.com/wyegate/wyegate/internal/listen"
 	"github.com/wyegate/wyegate/internal/obs"
 	"github.com/wyegate/wyegate/internal/sip/transport"
@@ -156,8 +157,8 @@ func (e *Engine) handOver(listeners []boundListener) map[string]*httpproxy.WebSo
 		}
 		out[l.def.Name] = &httpproxy.WebSocket{
 			Rules: l.sip[0].WebSocket(),
-			Serve: func(ctx context.Context, c net.Conn, early []byte) {
-				e.hub.ServeWebSocket(ctx, l.sip[familyOf(c, len(l.sip))], c, early)
+			Serve: func(ctx context.Context, c net.Conn, source netip.Addr, early []byte) {
+				e.hub.ServeWebSocket(ctx, l.sip[familyOf(c, len(l.sip))], c, source, early)
 			},
 		}
 	}
@@ -203,11 +204,36 @@ func onNode(l *config.Listener, node string) bool {
 
 func (e *Engine) transportConfig(cfg *config.Config, l *config.Listener, family int) transport.ListenerConfig {
 	c := cfg.Limits.Connections
+	var servers []netip.AddrPort
+	if l.Transport == "udp" && len(l.ProxyProtocolFrom) > 0 {
+		servers = sipServers(cfg)
+	}
 	return transport.ListenerConfig{
 		Name: familyName(l.Name, family), Kind: sipKind(l.Transport), ProxyFrom: l.ProxyProtocolFrom,
-		Total: c.PerListener, PerSource: c.PerSource, Exempt: serverPrefixes(cfg), MaxAge: l.MaxConnectionAge,
-		AgeJitter: float64(l.AgeJitter), WebSocket: websocket.Rules{Path: l.Path, Protocol: "sip", Origins: l.Origins},
+		Total: c.PerListener, PerSource: c.PerSource, Exempt: serverPrefixes(cfg), Servers: servers, MaxAge: l.MaxConnectionAge,
+		AgeJitter: float64(l.AgeJitter), WebSocket: websocket.Rules{Path: l.Path, Protocol: "sip", Origins: l.Origins, Trust: trustOf(cfg, l)},
 	}
+}
+
+// trustOf are the networks that may tell every service of SIP at a listener who the client is: what one service believes
+// must not count for another.
+func trustOf(cfg *config.Config, l *config.Listener) (out http1.Trust) {
+	first := true
+	for i := range cfg.Services {
+		s := &cfg.Services[i]
+		switch {
+		case !l.Offers(s.Name) || !slices.ContainsFunc(s.Applications, func(a config.Application) bool { return takes(&a, "sip") }):
+		case first:
+			out, first = slices.Clone(s.TrustHeadersFrom), false
+		default:
+			out = slices.DeleteFunc(out, func(p netip.Prefix) bool {
+				return !slices.ContainsFunc(s.TrustHeadersFrom, func(q netip.Prefix) bool {
+					return q.Bits() <= p.Bits() && q.Contains(p.Addr())
+				})
+			})
+		}
+	}
+	return out
 }
 
 // sharedConfig is the SIP side of an HTTP listener that takes SIP over WebSocket as well (sip-http.md section 15).
@@ -219,6 +245,18 @@ func (e *Engine) sharedConfig(cfg *config.Config, l *config.Listener, family int
 	}
 	c.WebSocket.Path, c.WebSocket.Origins = l.SIPWebsocket.Path, l.SIPWebsocket.Origins
 	return c
+}
+
+// sipServers are the SIP addresses of all servers.
+func sipServers(cfg *config.Config) (out []netip.AddrPort) {
+	for _, p := range cfg.Pools {
+		for _, s := range p.Servers {
+			if s.SIP.Addr.IsValid() {
+				out = append(out, netip.AddrPortFrom(s.SIP.Addr.Unmap(), s.SIP.Port))
+			}
+		}
+	}
+	return out
 }
 
 // serverPrefixes are the addresses of all servers: caps and rates are for clients.
@@ -256,6 +294,7 @@ func (e *Engine) swap(g *Generation, change *listen.Change, cut bool) {
 	e.http2.Swap(g.HTTP)
 	e.current.Store(g)
 	e.hub.Use(listeners)
+	e.hub.KeepWebSockets(g.webSockets())
 	e.serve(g)
 	change.Commit()
 	e.metrics.Sweep(g.live())

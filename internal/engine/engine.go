@@ -35,6 +35,8 @@ type Options struct {
 	Resume  bool // run --resume: the last confirmed generation where the file is unchanged or wrong
 	Log     *slog.Logger
 	Level   *slog.LevelVar // of Log; nil: it stays as it is
+
+	resolvers []string // in place of the host's, as host:port
 }
 
 // Engine is the running node. It outlives every generation.
@@ -168,7 +170,7 @@ func (e *Engine) assemble(cfg *config.Config) error {
 	}
 	e.certs = e.newCerts()
 	e.sockets = listen.New(e.log)
-	e.names = newHostNames(e.log, e.readdress)
+	e.names = newHostNames(e.log, e.opts.resolvers, e.readdress)
 	e.enum = newEnum(e.metrics, e.log)
 	e.rates = newRates()
 	e.hub = transport.New(transport.Config{

@@ -41,6 +41,8 @@ type edge struct {
 	log     *slog.Logger
 	servers []*lbtest.Server
 	resume  bool // run --resume
+
+	resolvers []string // in place of the host's
 }
 
 // yaml is the node's configuration over some of its servers; extra stands at the end.
@@ -96,9 +98,9 @@ func startWith(t *testing.T, n int, log *slog.Logger) (e *edge, stop func()) {
 
 func (e *edge) run() (stop func()) {
 	e.t.Helper()
-	eng, problems, err := engine.New(engine.Options{
-		File: filepath.Join(e.dir, "wyegate.yaml"), Log: e.log, Resume: e.resume,
-	})
+	o := engine.Options{File: filepath.Join(e.dir, "wyegate.yaml"), Log: e.log, Resume: e.resume}
+	o.Resolve(e.resolvers...)
+	eng, problems, err := engine.New(o)
 	if err != nil || eng == nil {
 		e.t.Fatalf("no engine: %v, %v", err, problems)
 	}

@@ -17,12 +17,15 @@ import (
 	"github.com/wyegate/wyegate/internal/sip"
 )
 
-// matrix is a node with a listener of every transport and family, over servers that are reached by UDP, TCP and TLS, each
-// kind behind a host of its own.
+// serverKinds are the ways to servers: transport, and 6 for IPv6.
+var serverKinds = []string{"udp", "tcp", "tls", "udp6", "tcp6", "tls6", "ws", "wss", "wss6"}
+
+// matrix is a node with a listener of every transport and family, over servers of every kind, each kind behind a host of
+// its own.
 type matrix struct {
 	*edge
 	ca      *lbtest.CA
-	servers map[string]*lbtest.UA // by name: "udp1"
+	servers map[string]*lbtest.UA // by name: "udp-1"
 }
 
 func newMatrix(t *testing.T) *matrix {
@@ -47,14 +50,14 @@ listeners:
 		}
 	}
 	b.WriteString("services:\n")
-	for _, kind := range []string{"udp", "tcp", "tls"} {
+	for _, kind := range serverKinds {
 		fmt.Fprintf(&b, "  - {name: %s, pool: %s, applications: [{name: calls, kind: sip, host: [%s.example.net]}]}\n", kind, kind, kind)
 	}
 	b.WriteString("pools:\n")
-	for _, kind := range []string{"udp", "tcp", "tls"} {
+	for _, kind := range serverKinds {
 		fmt.Fprintf(&b, "  - name: %s\n    health: {active: {sip: {interval: 1s, down_interval: 200ms}}}\n    servers:\n", kind)
 		for i := range 2 {
-			m.addServer(&b, kind, fmt.Sprintf("%s%d", kind, i+1))
+			m.addServer(&b, kind, fmt.Sprintf("%s-%d", kind, i+1))
 		}
 	}
 	m.write("wyegate.yaml", b.String())
@@ -64,20 +67,34 @@ listeners:
 
 func (m *matrix) addServer(b *strings.Builder, kind, name string) {
 	m.t.Helper()
-	ua, err := lbtest.NewUA(name, lbtest.Answer)
+	transport, six := strings.CutSuffix(kind, "6")
+	on := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	if six {
+		on = netip.IPv6Loopback()
+	}
+	ua, err := lbtest.NewUAOn(name, lbtest.Answer, on)
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	m.t.Cleanup(ua.Close)
 	m.servers[name] = ua
 	at, extra := ua.Addr, ""
-	if kind == "tls" {
-		extra = fmt.Sprintf(", tls: {server_name: %s.example.net, ca_file: ca.pem}", name)
-		if at, err = ua.ListenTLS(&tls.Config{Certificates: []tls.Certificate{m.ca.Pair(lbtest.Leaf{Names: []string{name + ".example.net"}})}}); err != nil {
-			m.t.Fatal(err)
-		}
+	pair := &tls.Config{Certificates: []tls.Certificate{m.ca.Pair(lbtest.Leaf{Names: []string{name + ".example.net"}})}}
+	switch transport {
+	case "tls":
+		at, err = ua.ListenTLS(pair)
+	case "wss":
+		at, err = ua.ListenWebSocket(pair)
+	case "ws":
+		at, err = ua.ListenWebSocket(nil)
 	}
-	fmt.Fprintf(b, "      - {name: %s, sip: %q, sip_transport: %s%s}\n", name, at, kind, extra)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if transport == "tls" || transport == "wss" {
+		extra = fmt.Sprintf(", tls: {server_name: %s.example.net, ca_file: ca.pem}", name)
+	}
+	fmt.Fprintf(b, "      - {name: %s, sip: %q, sip_transport: %s%s}\n", name, at, transport, extra)
 }
 
 // phone is a client on a transport and a family. Its name stands in Call-IDs and branches, so no two have the same.
@@ -120,15 +137,24 @@ func TestCallsOverEveryTransport(t *testing.T) {
 	}
 	for _, client := range []string{"udp", "tcp", "tls", "ws", "wss"} {
 		for _, family := range []string{"v4", "v6"} {
-			for _, server := range []string{"udp", "tcp", "tls"} {
+			for _, server := range serverKinds {
 				t.Run(client+" "+family+" to "+server, func(t *testing.T) {
 					ua, path := m.phone(t, "phone-"+client+family+server, client, family)
 					m.play(t, calls, func(ctx context.Context, i int) error { return m.in(ctx, ua, path, server, i) })
+					m.forget()
 					from := m.register(t, ua, path, server)
-					m.play(t, calls, func(ctx context.Context, i int) error { return m.out(ctx, ua, from, i) })
+					m.play(t, calls, func(ctx context.Context, i int) error { return m.out(ctx, ua, path, from, i) })
+					m.forget()
 				})
 			}
 		}
+	}
+}
+
+// forget drops what the servers have seen.
+func (m *matrix) forget() {
+	for _, s := range m.servers {
+		s.Forget()
 	}
 }
 
@@ -164,7 +190,7 @@ func (m *matrix) in(ctx context.Context, ua *lbtest.UA, path *lbtest.Path, serve
 		return fmt.Errorf("INVITE: %v %w", r, err)
 	}
 	s := m.servers[d.Peer]
-	if s == nil || !strings.HasPrefix(d.Peer, server) {
+	if s == nil || !strings.HasPrefix(d.Peer, server+"-") {
 		return fmt.Errorf("answered by %q", d.Peer)
 	}
 	return hangUp(ctx, i, d, s.DialogOf(d.CallID), s.Name, ua.Name)
@@ -216,7 +242,7 @@ func (m *matrix) register(t *testing.T, ua *lbtest.UA, path *lbtest.Path, server
 }
 
 // out is a call from the server to the registered client: along its Path where it has one, else to its Contact.
-func (m *matrix) out(ctx context.Context, ua *lbtest.UA, from registration, i int) error {
+func (m *matrix) out(ctx context.Context, ua *lbtest.UA, path *lbtest.Path, from registration, i int) error {
 	o := lbtest.InviteOptions{RequestURI: from.register.Contact(), From: "sip:" + from.server.Name + "@example.net"}
 	for _, p := range from.register.All(sip.Path) {
 		o.Extra = append(o.Extra, "Route: "+p)
@@ -225,5 +251,9 @@ func (m *matrix) out(ctx context.Context, ua *lbtest.UA, from registration, i in
 	if err != nil || r.Status != 200 || d.Peer != ua.Name {
 		return fmt.Errorf("INVITE of the server: %v %w", r, err)
 	}
-	return hangUp(ctx, i, d, ua.DialogOf(d.CallID), ua.Name, from.server.Name)
+	callee := ua.DialogOf(d.CallID)
+	if via := callee.OK.All(sip.Via)[0]; !strings.HasPrefix(via, "SIP/2.0/"+path.Transport+" "+path.To.String()+";") {
+		return fmt.Errorf("INVITE over %s came with Via %q, not of %s", path.Transport, via, path.To)
+	}
+	return hangUp(ctx, i, d, callee, ua.Name, from.server.Name)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/wyegate/wyegate/internal/obs"
 	"github.com/wyegate/wyegate/internal/resolver"
 	"github.com/wyegate/wyegate/internal/sip/transport"
+	"github.com/wyegate/wyegate/proxy/sipproxy"
 	"github.com/wyegate/wyegate/routing"
 )
 
@@ -23,9 +24,13 @@ type hostNames struct {
 	log   *slog.Logger
 }
 
-func newHostNames(log *slog.Logger, moved func()) *hostNames {
+// newHostNames makes the names of a node; resolvers nil stands for the host's.
+func newHostNames(log *slog.Logger, resolvers []string, moved func()) *hostNames {
 	n := &hostNames{log: log, moved: moved}
-	client := resolver.Client{Resolvers: hostResolvers(log)}
+	if resolvers == nil {
+		resolvers = hostResolvers(log)
+	}
+	client := resolver.Client{Resolvers: resolvers}
 	n.hosts = resolver.NewHosts(resolver.HostsConfig{Client: client, Changed: func(name string, a resolver.Addresses) {
 		n.log.Info("addresses of a name", slog.String("name", name), slog.Any("addresses", a.Addrs), slog.Bool("stale", a.Stale))
 		n.moved()
@@ -44,7 +49,7 @@ func hostResolvers(log *slog.Logger) []string {
 
 // LookupOnce is Env.Lookup for a check: one look, nothing kept.
 func LookupOnce(host string) netip.Addr {
-	return newHostNames(slog.New(slog.DiscardHandler), func() {}).lookup(host)
+	return newHostNames(slog.New(slog.DiscardHandler), nil, func() {}).lookup(host)
 }
 
 // lookup is Env.Lookup: the last good answer, else one look.
@@ -87,18 +92,43 @@ func (n *hostNames) Run(ctx context.Context) error {
 	return err
 }
 
-func hop(host []byte, port uint16, k transport.Kind) resolver.Hop {
-	return resolver.Hop{Host: string(host), Port: port, Transport: strings.ToLower(k.String())}
+// hop says in the resolver's words what a URI says of its next hop. False: of that transport nothing is asked, as nothing
+// but the client's own connection leads there.
+func hop(h sipproxy.NextHop) (resolver.Hop, bool) {
+	q := resolver.Hop{Host: strings.TrimSuffix(strings.ToLower(string(h.Host)), "."), Port: h.Port, Secure: h.Secure}
+	switch h.Kind {
+	case 0:
+	case transport.UDP:
+		q.Transport = resolver.UDP
+	case transport.TCP:
+		q.Transport = resolver.TCP
+	case transport.TLS:
+		q.Transport = resolver.TLS
+	default:
+		return q, false
+	}
+	return q, true
 }
 
 // Lookup implements sipproxy.Names.
-func (n *hostNames) Lookup(host []byte, port uint16, k transport.Kind) (netip.AddrPort, bool) {
-	return n.next.Lookup(hop(host, port, k))
+func (n *hostNames) Lookup(dst []sipproxy.Endpoint, h sipproxy.NextHop, seed uint64, late bool) ([]sipproxy.Endpoint, bool) {
+	q, ok := hop(h)
+	if !ok {
+		return dst, true
+	}
+	var room [8]resolver.HopTarget
+	list, known := n.next.Lookup(room[:0], q, seed, late)
+	for _, p := range list {
+		k := [...]transport.Kind{resolver.UDP: transport.UDP, resolver.TCP: transport.TCP, resolver.TLS: transport.TLS}[p.Transport]
+		dst = append(dst, sipproxy.Endpoint{Kind: k, Addr: p.Addr})
+	}
+	return dst, known
 }
 
 // Ask implements sipproxy.Names.
-func (n *hostNames) Ask(host []byte, port uint16, k transport.Kind, done func()) bool {
-	return n.next.Ask(hop(host, port, k), done)
+func (n *hostNames) Ask(h sipproxy.NextHop, done func()) bool {
+	q, ok := hop(h)
+	return ok && n.next.Ask(q, done)
 }
 
 // readdress gives the pools of the running generation the addresses that names have now, in the same tables: no key
@@ -128,6 +158,7 @@ func (e *Engine) readdress() {
 	next.SIP = sip
 	e.sip.Swap(sip, time.Now(), false)
 	e.current.Store(&next)
+	e.hub.KeepWebSockets(next.webSockets())
 	e.probes.want(&next)
 }
 

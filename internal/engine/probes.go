@@ -188,15 +188,25 @@ func (p *probes) ready() error {
 func (p *probes) dial(ctx context.Context, a routing.Address) (net.Conn, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", a.Addr.String())
-	if err != nil || a.Transport != "tls" {
+	k := transport.TCP // of a request of HTTP as well
+	if a.Proto == routing.SIP || a.Transport == "tls" {
+		k = sipKind(a.Transport)
+	}
+	if err != nil || k == transport.TCP {
 		return c, err
 	}
-	t, err := p.e.secure(ctx, c, p.e.current.Load().peerOf(a))
+	g, plain := p.e.current.Load(), c
+	if k.Secure() {
+		c, err = p.e.secure(ctx, c, g.peerOf(a))
+	}
+	if err == nil && k >= transport.WS {
+		c, err = g.webSocketTo(ctx, c, a)
+	}
 	if err != nil {
-		_ = c.Close()
+		_ = plain.Close()
 		return nil, err
 	}
-	return t, nil
+	return c, nil
 }
 
 // last gives the last answer of a server's probe, for people.

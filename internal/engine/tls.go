@@ -100,8 +100,8 @@ func (e *Engine) peers(out *shields, p *config.Pool) error {
 	for i := range p.Servers {
 		s := &p.Servers[i]
 		var err error
-		if s.SIPTransport == "tls" {
-			if sip[s.Name], err = e.peer(out, s, s.SIP, alpn["sip tls"]); err != nil {
+		if s.SIPTransport == "tls" || s.SIPTransport == "wss" {
+			if sip[s.Name], err = e.peer(out, s, s.SIP, alpn["sip "+s.SIPTransport]); err != nil {
 				return err
 			}
 		}
@@ -154,7 +154,7 @@ func (g *Generation) peerOf(a routing.Address) string {
 		for i := range p.Table().Members {
 			m := &p.Table().Members[i]
 			switch {
-			case !slices.Contains(m.Addresses, a):
+			case !hasAddress(m, a):
 			case a.Proto == routing.HTTP:
 				return g.shields.web[name][m.Name]
 			default:
@@ -164,6 +164,8 @@ func (g *Generation) peerOf(a routing.Address) string {
 	}
 	return ""
 }
+
+func hasAddress(m *routing.Member, a routing.Address) bool { return slices.Contains(m.Addresses, a) }
 
 // errNameless says that nothing tells whom a connection should be with: one that is opened again for a response, say.
 var errNameless = errors.New("engine: no name to check the peer against")

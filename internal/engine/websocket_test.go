@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/wyegate/wyegate/internal/lbtest"
+	"github.com/wyegate/wyegate/internal/sip"
 )
 
 // webSocketEdge is a node with SIP over WebSocket on ports of its own and beside HTTP.
@@ -297,5 +299,45 @@ func TestReloadsUnderWebSockets(t *testing.T) {
 	}
 	if made.Load() < int64(10*reloads) || failed.Load() > 0 {
 		t.Errorf("%d calls, %d failed", made.Load(), failed.Load())
+	}
+}
+
+// Section 15.6: a trusted hop in front names the client, on both kinds of listener; a stranger who claims one is taken for
+// what he is.
+func TestWebSocketClientBehindHop(t *testing.T) {
+	e, _, stop := webSocketEdge(t)
+	stop()
+	plain := e.withWebSockets(0, 1)
+	for trusted, text := range map[string]string{"127.0.0.0/8": "203.0.113.9", "10.0.0.0/8": ""} {
+		e.write("wyegate.yaml", strings.Replace(plain, "pool: appservers,", "pool: appservers, trust_headers_from: ["+trusted+"],", 1))
+		stop := e.run()
+		for _, name := range []string{"ws", "shared"} {
+			phone, err := lbtest.NewUA("phone-"+name+trusted[:2], lbtest.Answer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer phone.Close()
+			path, err := phone.DialWebSocket(lbtest.WebSocketOptions{Header: http.Header{"X-Forwarded-For": {"198.51.100.1, 203.0.113.9"}}}, e.at(name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			d, m, err := phone.Invite(ctx, path, lbtest.InviteOptions{RequestURI: "sip:room-1@front.example.net"})
+			if err != nil || m.Status != 200 {
+				t.Fatal(m, err)
+			}
+			if _, err := d.Bye(ctx); err != nil {
+				t.Fatal(err)
+			}
+			want := text
+			if want == "" {
+				want = "127.0.0.1"
+			}
+			if via := m.All(sip.Via); len(via) != 1 || !strings.Contains(via[0], ";received="+want) {
+				t.Errorf("%s, trust in %s: the phone's Via came back as %q", name, trusted, via)
+			}
+		}
+		stop()
 	}
 }

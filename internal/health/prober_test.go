@@ -136,6 +136,52 @@ func TestRise(t *testing.T) {
 	})
 }
 
+// 21.6, flapping probe: an answer between the misses begins the count anew, so that a server which misses two of three is
+// never down; and one that is down does not come up by answering every other probe.
+func TestFlappingProbe(t *testing.T) {
+	var dead atomic.Bool
+	var probes atomic.Int64
+	last := ""
+	flapping := func(n int, req []byte) []byte {
+		_, id, _ := strings.Cut(string(req), "Call-ID: ")
+		if id, _, _ = strings.Cut(id, "\r\n"); id != last {
+			last = id
+			probes.Add(1)
+		}
+		if dead.Load() {
+			return nil
+		}
+		every := int64(3)
+		if probes.Load() > 1000 {
+			every = 2
+		}
+		if probes.Load()%every == 1 {
+			return answer(req, "200 OK", "")
+		}
+		return nil
+	}
+	watch(t, flapping, nil, func(s *scene) {
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if got := s.edges(); probes.Load() < 40 || len(got) > 1 || s.server.Health(routing.SIP) != routing.Up {
+			t.Fatalf("after %d probes: edges %v", probes.Load(), got)
+		}
+		dead.Store(true)
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if s.server.Health(routing.SIP) != routing.Down {
+			t.Fatal("not down while it is dead")
+		}
+		probes.Store(1000) // from here on every other one is answered
+		dead.Store(false)
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if h := s.server.Health(routing.SIP); probes.Load() < 1060 || h != routing.Down {
+			t.Errorf("after %d probes more it is %v: %v", probes.Load()-1000, h, s.edges())
+		}
+	})
+}
+
 // F10: 503 on OPTIONS is the server's wish to be drained, until another answer.
 func Test503IsBusy(t *testing.T) {
 	var code atomic.Value

@@ -100,7 +100,7 @@ func (ua *UA) Accept(m *Message, p *Path) *Dialog {
 		Local: string(m.Value(sip.To)) + ";tag=" + tag, Target: m.Contact(), Routes: m.routes(sip.RecordRoute), OK: m,
 	}
 	ua.remember(d) // before the answer: whoever gets it may ask for the dialog
-	m.Reply(m.Response(200, "OK", tag, "X-Server: "+ua.Name, ua.ContactLine(p)))
+	m.Reply(ua.describe(m.Response(200, "OK", tag, "X-Server: "+ua.Name, ua.ContactLine(p))))
 	return d
 }
 

@@ -26,6 +26,7 @@ type UA struct {
 	Addr    netip.AddrPort
 	Handler Handler
 	Repeat  time.Duration // over UDP a request without a final answer is sent again after this; 0: never
+	SDP     string        // goes with every INVITE and every 200 to one; empty: none
 
 	udp     *net.UDPConn
 	tcp     *net.TCPListener
@@ -95,6 +96,14 @@ func (ua *UA) Seen() []*Message {
 	return append([]*Message(nil), ua.seen...)
 }
 
+// Forget drops what the UA has seen and the dialogs it knows: long runs need the memory.
+func (ua *UA) Forget() {
+	ua.mu.Lock()
+	defer ua.mu.Unlock()
+	ua.seen = nil
+	clear(ua.dialogs)
+}
+
 // SeenCount counts received requests of a method; an empty method counts all.
 func (ua *UA) SeenCount(method string) int {
 	n := 0
@@ -128,7 +137,7 @@ func (ua *UA) readUDP() {
 
 // ListenTLS serves TLS as well, on a port of its own.
 func (ua *UA) ListenTLS(c *tls.Config) (netip.AddrPort, error) {
-	l, err := tls.Listen("tcp4", "127.0.0.1:0", c)
+	l, err := tls.Listen("tcp", netip.AddrPortFrom(ua.Addr.Addr(), 0).String(), c)
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
@@ -259,13 +268,17 @@ type Path struct {
 	conn      net.Conn
 }
 
-// Dial opens the way; for UDP it is this UA's own socket.
+// Dial opens the way; for UDP it is this UA's own socket. A connection comes from this UA's address.
 func (ua *UA) Dial(transport string, to netip.AddrPort) (*Path, error) {
 	p := &Path{Transport: transport, To: to}
 	if transport == "UDP" {
 		return p, nil
 	}
-	c, err := net.DialTimeout("tcp", to.String(), 2*time.Second)
+	d := net.Dialer{Timeout: 2 * time.Second}
+	if own := ua.Addr.Addr(); own.Is4() == to.Addr().Is4() {
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(own, 0))
+	}
+	c, err := d.Dial("tcp", to.String())
 	if err != nil {
 		return nil, err
 	}
@@ -367,5 +380,17 @@ func (ua *UA) build(p *Path, branch string, lines []string) []byte {
 		b.WriteString(l + "\r\n")
 	}
 	b.WriteString("Content-Length: 0\r\n\r\n")
+	if strings.HasPrefix(lines[0], "INVITE ") {
+		return ua.describe([]byte(b.String()))
+	}
 	return []byte(b.String())
+}
+
+// describe puts the session description into a message that has no body yet.
+func (ua *UA) describe(m []byte) []byte {
+	head, empty := bytes.CutSuffix(m, []byte("Content-Length: 0\r\n\r\n"))
+	if !empty || ua.SDP == "" {
+		return m
+	}
+	return fmt.Appendf(head, "Content-Type: application/sdp\r\nContent-Length: %d\r\n\r\n%s", len(ua.SDP), ua.SDP)
 }

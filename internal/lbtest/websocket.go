@@ -23,7 +23,8 @@ type WebSocketOptions struct {
 	Path   string      // default: /ws
 	TLS    *tls.Config // nil: ws, else wss
 	Origin string
-	Binary bool // messages go in binary frames
+	Header http.Header // more fields of the handshake
+	Binary bool        // messages go in binary frames
 }
 
 // DialWebSocket opens a way over WebSocket. Its Vias and Contacts have a host in .invalid, as browsers write them: only the
@@ -38,8 +39,15 @@ func (ua *UA) DialWebSocket(o WebSocketOptions, to netip.AddrPort) (*Path, error
 	if o.TLS != nil {
 		p.Transport, url, d.TLSConfig = "WSS", "wss"+url[2:], o.TLS
 	}
+	more := o.Header.Clone()
 	if o.Origin != "" {
-		d.Header = ws.HandshakeHeaderHTTP(http.Header{"Origin": {o.Origin}})
+		if more == nil {
+			more = http.Header{}
+		}
+		more.Set("Origin", o.Origin)
+	}
+	if more != nil {
+		d.Header = ws.HandshakeHeaderHTTP(more)
 	}
 	c, early, hs, err := d.Dial(context.Background(), url)
 	if err != nil {
@@ -81,7 +89,7 @@ func (p *Path) CloseCode(ctx context.Context) (uint16, error) {
 
 // ListenWebSocket serves SIP over WebSocket as well, on a port of its own; c may be nil.
 func (ua *UA) ListenWebSocket(c *tls.Config) (netip.AddrPort, error) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	l, err := net.Listen("tcp", netip.AddrPortFrom(ua.Addr.Addr(), 0).String())
 	if err != nil {
 		return netip.AddrPort{}, err
 	}

@@ -79,6 +79,33 @@ func TestProxyHeaders(t *testing.T) {
 	}
 }
 
+// 21.3: headers cut at every octet, good ones and bad ones, are read as whole ones are; what ends at a cut is no header.
+func TestProxyHeadersCut(t *testing.T) {
+	for _, h := range []string{
+		"PROXY TCP4 192.0.2.1 203.0.113.10 49152 5060\r\n", "PROXY TCP6 2001:db8::1 2001:db8::2 49152 5060\r\n", "PROXY UNKNOWN\r\n",
+		v2(1, 0x11, block4()...), v2(1, 0x21, block6()...), withCRC(0), v2(0, 0), v2(1, 0x31, make([]byte, 216)...),
+		"PROXY TCP4 192.0.2.1 203.0.113.10 01 2\r\n", withCRC(1), "GET / HTTP/1.1\r\n\r\n", v2(1, 0x11, block4()[:11]...),
+	} {
+		whole, bad := readHeader(strings.NewReader(h))
+		for cut := range h {
+			r := io.MultiReader(strings.NewReader(h[:cut]), strings.NewReader(h[cut:]+"INVITE"))
+			got, err := readHeader(r)
+			if (err == nil) != (bad == nil) || got.Source != whole.Source || got.Destination != whole.Destination {
+				t.Fatalf("%q cut at %d: %+v, %v, whole it gives %+v, %v", h, cut, got, err, whole, bad)
+			}
+			if bad != nil {
+				continue
+			}
+			if rest, _ := io.ReadAll(r); string(rest) != "INVITE" {
+				t.Fatalf("%q cut at %d leaves %q", h, cut, rest)
+			}
+			if got, err := readHeader(strings.NewReader(h[:cut])); err == nil {
+				t.Fatalf("%q ends at %d, and is taken for %+v", h, cut, got)
+			}
+		}
+	}
+}
+
 func text(a netip.AddrPort) string {
 	if !a.IsValid() {
 		return ""

@@ -27,7 +27,7 @@ type Addresses struct {
 const fileTTL = 30 * time.Second
 
 // lookup finds the addresses of a name: an address stands for itself, the hosts file comes before DNS. It waits as long
-// as the context lets it.
+// as the context lets it. With ErrNoName there is a TTL as well: how long that may be believed.
 func (c *HostsConfig) lookup(ctx context.Context, name string) (Addresses, error) {
 	if a, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
 		return Addresses{Addrs: []netip.Addr{a.Unmap()}, TTL: time.Hour}, nil
@@ -47,7 +47,7 @@ func (c *HostsConfig) lookup(ctx context.Context, name string) (Addresses, error
 			parts <- part{m, err}
 		}()
 	}
-	out := Addresses{TTL: time.Hour}
+	out, none := Addresses{TTL: time.Hour}, time.Hour
 	var failed error
 	for range types {
 		p := <-parts
@@ -58,6 +58,8 @@ func (c *HostsConfig) lookup(ctx context.Context, name string) (Addresses, error
 		found := addressesOf(p.m.Answer)
 		if len(found) > 0 {
 			out.TTL = min(out.TTL, minTTL(p.m.Answer))
+		} else {
+			none = min(none, noneTTL(p.m))
 		}
 		out.Addrs = append(out.Addrs, found...)
 	}
@@ -68,7 +70,7 @@ func (c *HostsConfig) lookup(ctx context.Context, name string) (Addresses, error
 	case failed != nil:
 		return Addresses{}, fmt.Errorf("resolver: %s: %w", name, failed)
 	default:
-		return Addresses{}, fmt.Errorf("%w: %s", ErrNoName, name)
+		return Addresses{TTL: none}, fmt.Errorf("%w: %s", ErrNoName, name)
 	}
 }
 

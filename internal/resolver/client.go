@@ -12,8 +12,11 @@ import (
 	"github.com/miekg/dns"
 )
 
-// perQuery is how long one resolver may take before the next one is asked.
-const perQuery = 100 * time.Millisecond
+// How long one resolver may take before the next one is asked.
+const (
+	perQuery     = 100 * time.Millisecond
+	longestQuery = time.Second // of a patient client
+)
 
 // Client asks a list of resolvers, one after the other.
 type Client struct {
@@ -21,7 +24,8 @@ type Client struct {
 	Source    netip.Addr    // local address of queries; zero: the kernel's choice
 	Wait      time.Duration // for one resolver; 0: 100 ms
 
-	heard func(addr string) // told which resolver answered; nil: nobody asks
+	heard   func(addr string) // told which resolver answered; nil: nobody asks
+	patient bool              // round after round, with longer and longer waits, until the context ends
 }
 
 // errRefused says that a resolver answered, and that its answer says nothing.
@@ -33,13 +37,32 @@ func (c *Client) exchange(ctx context.Context, name string, qtype uint16) (*dns.
 	q := new(dns.Msg)
 	q.SetQuestion(dns.Fqdn(name), qtype)
 	q.SetEdns0(1232, false)
+	wait := c.Wait
+	if wait <= 0 {
+		wait = perQuery
+	}
+	m, err := c.round(ctx, q, wait)
+	for err != nil && c.patient && len(c.Resolvers) > 0 && !errors.Is(err, errRefused) {
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(perQuery): // a resolver that is down refuses at once
+		}
+		wait = min(2*wait, longestQuery)
+		m, err = c.round(ctx, q, wait)
+	}
+	return m, err
+}
+
+// round asks all resolvers, one after the other.
+func (c *Client) round(ctx context.Context, q *dns.Msg, wait time.Duration) (*dns.Msg, error) {
 	err := errors.New("resolver: nobody to ask")
 	for _, addr := range c.Resolvers {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		var m *dns.Msg
-		if m, err = c.askOne(ctx, q, addr); err == nil {
+		if m, err = c.askOne(ctx, q, addr, wait); err == nil {
 			if c.heard != nil {
 				c.heard(addr)
 			}
@@ -49,11 +72,7 @@ func (c *Client) exchange(ctx context.Context, name string, qtype uint16) (*dns.
 	return nil, err
 }
 
-func (c *Client) askOne(ctx context.Context, q *dns.Msg, addr string) (*dns.Msg, error) {
-	wait := c.Wait
-	if wait <= 0 {
-		wait = perQuery
-	}
+func (c *Client) askOne(ctx context.Context, q *dns.Msg, addr string, wait time.Duration) (*dns.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	m, err := c.over(ctx, "udp", q, addr)

@@ -11,6 +11,10 @@
 // asked for again when the TTL ends (diameter.md 5.1). What is made of a set is its owner's affair.
 //
 // Readers of a cache take no lock: it is an array of atomic pointers to answers that never change, and whoever writes
-// holds the lock of the query table. Run owns the goroutines; before it begins and after it has ended every Ask is
-// refused. The package imports nothing of the module; the engine fits it to the interfaces of those who ask.
+// holds the lock of the query table. Run owns the goroutines; what is asked for before it begins waits for it, and after it
+// has ended every Ask is refused. The package imports nothing of the module; the engine fits it to the interfaces of those
+// who ask.
+//
+// A next hop outwards (Next) is NAPTR, SRV and addresses in the order of RFC 3263; the answer is the list of places to try,
+// and who asks goes through it (sip-http.md SX-14).
 package resolver

@@ -84,8 +84,9 @@ type ENUM struct {
 	renew   chan number // numbers whose answers are worth a refresh
 	waiting atomic.Int64
 
-	mu      sync.Mutex // guards what follows, and is held by whoever writes the cache
-	run     context.Context
+	mu      sync.Mutex      // guards what follows, and is held by whoever writes the cache
+	run     context.Context // nil before Run begins
+	ended   bool
 	group   *sync.WaitGroup
 	flights map[number]*flight
 	second  int64 // of the rate
@@ -96,7 +97,8 @@ type ENUM struct {
 // flight is one query under way, with those who wait for it.
 type flight struct{ waiters []func() }
 
-// NewENUM makes a resolver. It asks nobody before Run.
+// NewENUM makes a resolver. What is asked for before Run begins is asked with it: a reload that brings another resolver
+// costs no number.
 func NewENUM(c ENUMConfig) *ENUM {
 	e := &ENUM{cfg: c.filled(), flights: map[number]*flight{}, renew: make(chan number, 256)}
 	e.cache.hash = func(n number) uint64 { return spread(uint64(n)) }
@@ -108,10 +110,13 @@ func (e *ENUM) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	e.mu.Lock()
 	e.run, e.group = ctx, &wg
+	for n, f := range e.flights {
+		wg.Go(func() { e.fly(ctx, n, f) })
+	}
 	e.mu.Unlock()
 	defer func() {
 		e.mu.Lock()
-		e.run = nil
+		e.ended = true
 		e.mu.Unlock()
 		wg.Wait()
 	}()
@@ -177,7 +182,8 @@ func (e *ENUM) ask(n number, done func()) bool {
 		}
 		return true
 	}
-	if e.run == nil || e.run.Err() != nil {
+	ctx := e.run
+	if e.ended || ctx != nil && ctx.Err() != nil {
 		return false
 	}
 	if !e.admit(now) {
@@ -193,8 +199,9 @@ func (e *ENUM) ask(n number, done func()) bool {
 		e.waiting.Add(1)
 	}
 	e.flights[n] = f
-	ctx := e.run
-	e.group.Go(func() { e.fly(ctx, n, f) })
+	if ctx != nil {
+		e.group.Go(func() { e.fly(ctx, n, f) })
+	}
 	return true
 }
 

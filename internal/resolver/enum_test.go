@@ -472,17 +472,34 @@ func BenchmarkLookup(b *testing.B) {
 	}
 }
 
-func TestNothingIsAskedBeforeAndAfterRun(t *testing.T) {
-	e := NewENUM(ENUMConfig{})
-	if e.Ask([]byte("46"), func() {}) {
-		t.Error("before Run")
+// What is asked for before Run begins is asked with it, so that a start or a reload costs no number; after Run nothing is.
+func TestENUMBeforeAndAfterRun(t *testing.T) {
+	s := serve(t, records(toAlice))
+	e := NewENUM(ENUMConfig{Client: Client{Resolvers: []string{s.addr}, Wait: 3 * time.Second}, Budget: 10 * time.Second})
+	digits, done := []byte("4612345678"), make(chan struct{}, 2)
+	for range 2 {
+		if !e.Ask(digits, func() { done <- struct{}{} }) {
+			t.Fatal("refused before Run")
+		}
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx) }()
+	for range 2 {
+		select {
+		case <-done:
+		case <-time.After(20 * time.Second):
+			t.Fatal("never told")
+		}
+	}
+	if _, state := e.Lookup(digits); state != Known || e.Waiting() != 0 || s.asked.Load() != 1 {
+		t.Errorf("%v after %d queries, %d wait", state, s.asked.Load(), e.Waiting())
+	}
 	stop()
-	if err := e.Run(ctx); !errors.Is(err, context.Canceled) {
+	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if e.Ask([]byte("46"), func() {}) {
-		t.Error("after Run")
+		t.Error("asked after Run")
 	}
 }

@@ -280,8 +280,8 @@ func sameCut(f *Framer, whole []string, chunks ...[]byte) bool {
 	return n == len(whole) || f.Part() != Between && tell("wait", "") && n == len(whole)
 }
 
-// Section 21.3: every stream case with the input cut at every octet, and at every pair of octets for the cases about
-// framing under 2 KiB. For the others the pairs are a sample.
+// Section 21.3: every stream case with the input cut at every octet, and at every pair of octets for files under 2 KiB.
+// For larger ones the pairs are a sample.
 func TestCorpusStreams(t *testing.T) {
 	for _, v := range vectors(t) {
 		t.Run(v.File, func(t *testing.T) {
@@ -304,7 +304,7 @@ func TestCorpusStreams(t *testing.T) {
 					t.Fatalf("cut at %d: got %q, want %q", i, play(v.raw[:i], v.raw[i:]), whole)
 				}
 			}
-			if step = 1; filepath.Dir(v.File) != "framing" || len(v.raw) >= 2048 {
+			if step = 1; len(v.raw) >= 2048 {
 				step = 1 + len(v.raw)/50
 			}
 			for i := 0; i < len(v.raw); i += step {
@@ -316,4 +316,61 @@ func TestCorpusStreams(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Section 21.3: all cases of a group in one write, and that write cut at every octet: the same messages and answers as one
+// by one. A case that ends a connection, or that waits for what never comes, stands last.
+func TestCorpusGroupsInOneWrite(t *testing.T) {
+	groups := map[string][]vector{}
+	for _, v := range vectors(t) {
+		dir := filepath.Dir(v.File)
+		groups[dir] = append(groups[dir], v)
+	}
+	for dir, list := range groups {
+		t.Run(dir, func(t *testing.T) {
+			t.Parallel()
+			var all []byte
+			var whole []string
+			var last []vector
+			for _, v := range list {
+				told := play(v.raw)
+				if ends(told) {
+					last = append(last, v)
+					continue
+				}
+				all, whole = append(all, v.raw...), append(whole, told...)
+			}
+			f := NewFramer(Limits{})
+			check := func(what string, raw []byte, want []string) {
+				t.Helper()
+				if got := play(raw); !slices.Equal(got, want) {
+					t.Fatalf("%s in one write: got %q, want %q", what, pieces(got), pieces(want))
+				}
+				for i := range raw {
+					if !sameCut(f, want, raw[:i], raw[i:]) {
+						t.Fatalf("%s cut at %d", what, i)
+					}
+				}
+			}
+			check("all", all, whole)
+			for _, v := range last {
+				if got := play(slices.Concat(all, v.raw)); !slices.Equal(got, slices.Concat(whole, play(v.raw))) {
+					t.Fatalf("%s behind all others: got %q, want %q", v.File, pieces(got), pieces(play(v.raw)))
+				}
+			}
+		})
+	}
+}
+
+// ends says that nothing can follow what was told: not even a CRLF that may be the first half of a ping.
+func ends(told []string) bool {
+	if len(told) == 0 {
+		return true
+	}
+	for _, s := range told {
+		if strings.HasPrefix(s, "broken ") || strings.HasPrefix(s, "wait ") {
+			return true
+		}
+	}
+	return false
 }

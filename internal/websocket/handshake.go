@@ -11,9 +11,10 @@ import (
 
 // Rules say which opening handshakes are accepted (RFC 6455 section 4.2, sip-http.md 15.1).
 type Rules struct {
-	Path     string   // of the request target, without its query
-	Protocol string   // the subprotocol that must be offered, in lower case
-	Origins  []string // who may open it from a browser: "https://phone.example.net"; "*" is everybody; empty: the same host
+	Path     string      // of the request target, without its query
+	Protocol string      // the subprotocol that must be offered, in lower case
+	Origins  []string    // who may open it from a browser: "https://phone.example.net"; "*" is everybody; empty: the same host
+	Trust    http1.Trust // peers whose X-Forwarded-For is believed (sip-http.md 15.6)
 }
 
 // guid is what RFC 6455 section 1.3 appends to the key.

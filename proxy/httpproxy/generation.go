@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/wyegate/wyegate/internal/http1"
 	"github.com/wyegate/wyegate/internal/obs"
 	"github.com/wyegate/wyegate/internal/websocket"
 	"github.com/wyegate/wyegate/proxy"
@@ -93,11 +94,11 @@ type Listener struct {
 	None *obs.HTTPTarget   // requests that no application takes; may be nil
 }
 
-// WebSocket is how connections leave HTTP for SIP (RFC 7118). Serve has the connection until it ends; early is what came
-// right behind the handshake.
+// WebSocket is how connections leave HTTP for SIP (RFC 7118). Serve has the connection until it ends; source is the
+// client, which a trusted hop may have named, and early what came right behind the handshake.
 type WebSocket struct {
 	Rules websocket.Rules
-	Serve func(ctx context.Context, c net.Conn, early []byte)
+	Serve func(ctx context.Context, c net.Conn, source netip.Addr, early []byte)
 }
 
 // App is one application behind one listener.
@@ -118,7 +119,7 @@ type Service struct {
 	Via            string   // pseudonym; empty: no Via
 	Upgrade        []string // protocols in lower case
 	LenientFraming bool
-	TrustFrom      []netip.Prefix
+	TrustFrom      http1.Trust
 }
 
 // Connect is pools[].connect.

@@ -15,6 +15,8 @@ import (
 // sink takes what is sent and keeps the last message, without allocating.
 type sink struct{ last []byte }
 
+func (s *sink) About(uint32) {}
+
 func (s *sink) Datagram(_ *transport.Listener, _ netip.AddrPort, b []byte) {
 	s.last = append(s.last[:0], b...)
 }

@@ -23,6 +23,7 @@ type packet struct {
 	listener string
 	flow     uint64 // of a connection to a server
 	text     string
+	name     string // that a connection was opened for
 }
 
 // net is a network without sockets: it notes what is sent, and refuses what a test says.
@@ -37,24 +38,26 @@ type fakeNet struct {
 	alias   map[string]uint64 // flows by "address host"
 }
 
+func (n *fakeNet) About(uint32) {}
+
 func (n *fakeNet) Datagram(l *transport.Listener, dst netip.AddrPort, b []byte) {
-	n.sent = append(n.sent, packet{dst.String(), transport.UDP, l.Name, 0, string(b)})
+	n.sent = append(n.sent, packet{to: dst.String(), kind: transport.UDP, listener: l.Name, text: string(b)})
 }
 
 func (n *fakeNet) OnFlow(flow uint64, b []byte) error {
 	if !n.flows[flow] {
 		return transport.ErrFlowGone
 	}
-	n.sent = append(n.sent, packet{fmt.Sprintf("flow %d", flow), transport.TCP, "", flow, string(b)})
+	n.sent = append(n.sent, packet{to: fmt.Sprintf("flow %d", flow), kind: transport.TCP, flow: flow, text: string(b)})
 	return nil
 }
 
-func (n *fakeNet) ToServer(l *transport.Listener, k transport.Kind, dst netip.AddrPort, _ string, _ uint32, b []byte) (uint64, error) {
+func (n *fakeNet) ToServer(l *transport.Listener, k transport.Kind, dst netip.AddrPort, name string, _ uint32, b []byte) (uint64, error) {
 	if err := n.refuse[dst.String()]; err != nil {
 		return 0, err
 	}
 	n.next++
-	n.sent = append(n.sent, packet{dst.String(), k, l.Name, 1000 + n.next, string(b)})
+	n.sent = append(n.sent, packet{dst.String(), k, l.Name, 1000 + n.next, string(b), name})
 	return 1000 + n.next, nil
 }
 
@@ -101,6 +104,7 @@ type bedOptions struct {
 	domains   []string
 	matcher   func(*proxy.Matcher, *proxy.Target)
 	number    uint64
+	peers     map[string]string // names of servers over TLS
 }
 
 func newBed(t testing.TB, o bedOptions) *bed {
@@ -176,7 +180,7 @@ func (b *bed) build() *Generation {
 		b.t.Fatal(err)
 	}
 	b.opt.number++
-	g := GenerationConfig{Number: b.opt.number, Secrets: secrets, Pools: []PoolConfig{{Pool: b.pool}}, Targets: []TargetConfig{tc}, Domains: b.opt.domains}
+	g := GenerationConfig{Number: b.opt.number, Secrets: secrets, Pools: []PoolConfig{{Pool: b.pool, Peers: b.opt.peers}}, Targets: []TargetConfig{tc}, Domains: b.opt.domains}
 	for _, l := range b.opt.listeners {
 		lc := ListenerConfig{Listener: b.socks[strings.Fields(l)[0]], Matcher: &m, PathHeader: true}
 		if b.opt.listener != nil {

@@ -11,7 +11,7 @@ import (
 func (w *worker) compose(r *request, d *decision) []byte {
 	e := &w.edits
 	e.Reset(r.m)
-	e.StampVia(fold(r.in.Source), r.l.ForceRport && r.in.Kind == transport.UDP)
+	e.StampVia(fold(r.in.Source), r.symmetric())
 	w.value = w.appendVia(w.value[:0], r, d)
 	e.PushVia(w.value)
 	e.DecrementHops()
@@ -26,7 +26,7 @@ func (w *worker) compose(r *request, d *decision) []byte {
 }
 
 // appendVia writes our Via: the advertised address of the outgoing listener, the transport really used, the branch, and
-// to servers the offer of SH-4.
+// to servers the offers of SX-8 and SH-4.
 func (w *worker) appendVia(dst []byte, r *request, d *decision) []byte {
 	dst = append(dst, "SIP/2.0/"...)
 	dst = append(dst, d.kind.String()...)
@@ -35,6 +35,9 @@ func (w *worker) appendVia(dst []byte, r *request, d *decision) []byte {
 	dst = append(dst, ";branch="...)
 	dst = w.appendBranch(dst, r, d.serverTag())
 	if d.verb == doServer {
+		if d.kind != transport.UDP && d.kind != transport.TCP { // a way back that the server has no other of (RFC 5923 section 5)
+			dst = append(dst, ";alias"...)
+		}
 		dst = append(dst, offer...)
 	}
 	return dst

@@ -57,7 +57,7 @@ type decision struct {
 	disp   [2]byte
 	park   parkFor
 	number []byte
-	name   nameQuery
+	name   NextHop
 }
 
 func refuse(status int, by string, who, phase byte) decision {
@@ -122,13 +122,17 @@ func (w *worker) remembered(r *request, e *entry, x *proxy.Explanation) (decisio
 	d := decision{by: "memory", rule: -1, out: r.g.byTag[e.out], kind: e.kind}
 	switch e.place {
 	case toAddress:
+		d.verb, d.addr, d.host = doAddress, e.addr(), r.outwardURI().Host
+		d.out = r.g.tagged(e.out, e.kind, d.addr.Addr())
+		d.t = w.outwardTarget(r)
 		if w.lost(r, e) {
+			if d.moved = w.nextEndpoint(r, &d, w.pendingOf(e)); d.moved {
+				x.Note("memory", "the transaction goes outwards, to the next place that its next hop stands for")
+				return d, true
+			}
 			x.Note("memory", "there is no way to where the transaction goes")
 			return *unreachableAnswer(&d), true
 		}
-		d.verb, d.addr = doAddress, e.addr()
-		d.out = r.g.tagged(e.out, e.kind, d.addr.Addr())
-		d.t = w.outwardTarget(r)
 		x.Note("memory", "the transaction goes outwards")
 		return d, d.out != nil
 	case toFlow:

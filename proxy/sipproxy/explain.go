@@ -38,7 +38,7 @@ type Assumption struct {
 // ExplainOffline explains a message by a generation alone: no memory, no hints, servers as the pools know them. It is
 // the decision that traffic gets, from the same code.
 func ExplainOffline(g *Generation, q *Query) (*proxy.Explanation, error) {
-	p := &Proxy{cfg: Config{Ports: []Port{{}}, Entries: 1, Waiting: 1, Hints: 1, Arena: 1, Records: 1, Parked: 1}}
+	p := &Proxy{proven: newProven(), cfg: Config{Ports: []Port{{}}, Entries: 1, Waiting: 1, Hints: 1, Arena: 1, Records: 1, Parked: 1}}
 	w := newWorker(p, 0)
 	p.workers = []*worker{w}
 	w.now = q.At
@@ -166,7 +166,7 @@ func (w *worker) describe(x *proxy.Explanation, r *request, d *decision) {
 	case doAnswer:
 		x.Status = d.status
 	case doPark:
-		x.Note("wait", "needs an answer first: "+string(d.number)+string(d.name.host))
+		x.Note("wait", "needs an answer first: "+string(d.number)+string(d.name.Host))
 	}
 }
 

@@ -12,8 +12,13 @@ import (
 // d is to be tried.
 func (w *worker) failed(r *request, d *decision, slot uint32, p *pending, err error) bool {
 	if d.verb == doFlow {
-		if !d.only && errors.Is(err, transport.ErrFlowGone) && w.afterFlow(r, d) {
+		switch {
+		case d.only || !errors.Is(err, transport.ErrFlowGone):
+		case w.afterFlow(r, d):
 			return true
+		case d.verb == doPark:
+			w.park(r, methodKey(r.d, r.text), d)
+			return false
 		}
 		gone := refuse(430, "flow", 'S', 'C')
 		gone.t, gone.source = d.t, d.source
@@ -27,6 +32,12 @@ func (w *worker) failed(r *request, d *decision, slot uint32, p *pending, err er
 			return true
 		}
 	}
+	if d.verb == doAddress && w.nextEndpoint(r, d, p) {
+		if slot != 0 {
+			w.moveAway(w.mem.at(slot), p)
+		}
+		return true
+	}
 	w.settle(r, slot, unreachableAnswer(d))
 	return false
 }
@@ -37,22 +48,20 @@ func unreachableAnswer(d *decision) *decision {
 	return &gone
 }
 
-// afterFlow goes on by Route or Request-URI when a flow is gone that need not be the only way (6.4).
+// afterFlow goes on by Route or Request-URI when a flow is gone that need not be the only way (6.4). Where that is a name
+// which nobody has asked for yet, d says so.
 func (w *worker) afterFlow(r *request, d *decision) bool {
-	u := &r.uri
-	if r.hasNext {
-		u = &r.next
-	}
+	u := r.outwardURI()
 	if !u.SIP() || r.g.self.uri(u) {
 		return false
 	}
 	next := w.outwards(r, u, nil)
-	if next.verb != doAddress {
+	if next.verb != doAddress && next.verb != doPark {
 		return false
 	}
 	next.by = d.by
 	*d = next
-	return true
+	return d.verb == doAddress
 }
 
 // nextChoice finds another server for a request that may move: at most connect.tries of them, each once.
@@ -81,11 +90,11 @@ func (w *worker) nextChoice(r *request, d *decision, slot uint32, p *pending) bo
 // moveAway notes the attempt that a request leaves behind; its late responses are known by the server in the branch
 // (9.5). The received bytes are kept from here on, those of UDP clients too.
 func (w *worker) moveAway(e *entry, p *pending) {
-	if p == nil || e.place != toServer {
+	if p == nil || e.place != toServer && e.place != toAddress {
 		return
 	}
 	p.lease.Done(routing.OutcomeClientFault)
 	if len(p.left) < maxLeft { // a failover is rare, and pays for its own memory
-		p.left = append(p.left, leftAttempt{tag: e.server(), kind: e.kind, out: p.g.byTag[e.out], dst: p.dst, flow: p.flow})
+		p.left = append(p.left, *w.attemptOf(e, p))
 	}
 }

@@ -1,6 +1,7 @@
 package sipproxy
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 
@@ -101,6 +102,9 @@ func downgrades(r *request, d *decision) bool {
 
 // handle finds what is known of the request and does what is decided.
 func (w *worker) handle(r *request) {
+	if r.hasTok && r.in.Kind == transport.UDP && r.inside == nil {
+		w.p.proven.add(r.in.Source.Addr())
+	}
 	key := methodKey(r.d, r.text)
 	if w.parking.holds(r, key) {
 		w.parkedAgain(r, key)
@@ -185,7 +189,9 @@ func (p *pending) holds(e *entry) bool {
 // repeated is a request that we have seen: it takes the same path, unless its server cannot take it any more and has
 // not answered (ST-4, section 9).
 func (w *worker) repeated(r *request, slot uint32) {
-	count(r.l.bad.Retransmissions)
+	if w.parking.again == nil { // what comes back from its wait is no copy
+		count(r.l.bad.Retransmissions)
+	}
 	e := w.mem.at(slot)
 	p := w.pendingOf(e)
 	switch {
@@ -240,15 +246,15 @@ func (w *worker) carry(r *request, d *decision, key uint64, slot uint32) {
 		if t := r.l.obsOf(d.t); t != nil {
 			count(t.Requests[r.method])
 		}
-		_ = w.launch(r, d, nil) // what cannot be delivered is dropped: an ACK is never answered
+		w.launchAck(r, d, key)
 		d.lease.Done(routing.OutcomeClientFault)
 		return
 	}
 	if slot != 0 && !d.moved {
 		d.lease.Done(routing.OutcomeClientFault) // the transaction has one already
 		p := w.pendingOf(w.mem.at(slot))
-		if err := w.launch(r, d, p); err != nil {
-			w.failed(r, d, slot, p, err)
+		if err := w.launch(r, d, p); err != nil && w.failed(r, d, slot, p, err) {
+			w.attempt(r, d, slot, p)
 		}
 		return
 	}
@@ -267,6 +273,21 @@ func (w *worker) carry(r *request, d *decision, key uint64, slot uint32) {
 		w.counted(r, d)
 	}
 	w.attempt(r, d, slot, p)
+}
+
+// launchAck sends an ACK, by another way where one fails at once. It is never answered: what cannot be delivered is dropped.
+func (w *worker) launchAck(r *request, d *decision, key uint64) {
+	for err := w.launch(r, d, nil); err != nil; err = w.launch(r, d, nil) {
+		switch {
+		case d.verb == doAddress && w.nextEndpoint(r, d, nil):
+		case d.verb == doFlow && !d.only && errors.Is(err, transport.ErrFlowGone) && w.afterFlow(r, d):
+		case d.verb == doPark:
+			w.park(r, key, d)
+			return
+		default:
+			return
+		}
+	}
 }
 
 // place fixes socket and address of what goes to a server.
@@ -288,6 +309,9 @@ func (w *worker) place(r *request, d *decision) {
 			d.out = r.g.outgoing(r.l, d.kind, d.addr.Addr())
 		}
 	case doFlow:
+		if d.out == nil && r.pop > 0 { // one entry: a Path, or a Record-Route where both sides had one socket
+			d.out = r.g.named(&r.entry)
+		}
 		if d.out == nil || !d.out.Listener.Kind.Reliable() {
 			d.out = r.g.streamListener(r.l)
 		}
@@ -348,6 +372,9 @@ func (w *worker) assign(r *request, d *decision, slot uint32, p *pending) {
 	p.g, p.t, p.s, p.how = r.g, d.t, d.s, d.how
 	p.dst = hop{d.kind, d.addr}
 	p.lease, p.lost = d.lease, false
+	if d.verb == doAddress {
+		p.places++
+	}
 	if d.s != nil && d.verb == doServer {
 		p.avoid.Add(d.s.tag)
 		if p.line != nil {

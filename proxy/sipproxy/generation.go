@@ -286,7 +286,7 @@ func (g *Generation) addPool(c PoolConfig) {
 		for _, a := range m.Addresses {
 			if k, ok := kindOf(a.Transport); ok && a.Proto == routing.SIP {
 				host := a.Host
-				if peer := c.Peers[m.Name]; peer != "" && k == transport.TLS {
+				if peer := c.Peers[m.Name]; peer != "" && k.Secure() {
 					host = peer
 				}
 				s.addrs = append(s.addrs, serverAddr{k, fold(a.Addr), host})

@@ -69,7 +69,7 @@ func (g *guard) silent() bool { return g.share < guardSilent }
 
 // shedding refuses a request that the guard does not admit; false: it goes on.
 func (w *worker) shedding(r *request) bool {
-	if w.guard.admit(r.priorityOf(), r.d) {
+	if w.guard.admit(r.priorityOf(w.p.proven), r.d) {
 		return false
 	}
 	w.turnedAway.Add(1)

@@ -24,7 +24,7 @@ func (g *guard) overloaded(now *time.Time, intervals int, wait time.Duration, of
 func TestGuard(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	g := guard{share: 1}
-	load := map[priority]uint32{foreignOptions: 100, newRegister: 100, newOther: 100, newInvite: 100, inDialog: 100, emergency: 100}
+	load := map[priority]uint32{foreignOptions: 100, newRegister: 100, newOther: 100, unprovenInvite: 100, newInvite: 100, inDialog: 100, emergency: 100}
 	g.overloaded(&now, 3, 40*time.Millisecond, load)
 	if g.share != 1 || g.shed != [priorities]uint32{} {
 		t.Fatalf("shed below the target: %+v", g)
@@ -112,5 +112,38 @@ func TestOverloadShedsByPriority(t *testing.T) {
 	b.none(b.in(aliceAt, alice("dropped").request("INVITE", 1)))
 	if b.p.Shed() != 11 {
 		t.Errorf("%d counted", b.p.Shed())
+	}
+}
+
+// Calls from invented addresses are shed before those of senders who are there: over a connection, or from a host that has
+// sent a token of ours. A token that we did not make proves nothing.
+func TestInventedAddressesAreShedFirst(t *testing.T) {
+	b := newBed(t, bedOptions{})
+	invite := b.one(b.in(aliceAt, alice("real").request("INVITE", 1)))
+	route := value(invite.text, "Record-Route")
+	g := &b.w.guard
+	for p := range unprovenInvite + 1 {
+		g.shed[p] = 1<<32 - 1
+	}
+	passes := func(callID string) bool {
+		sent := b.one(b.in(aliceAt, alice(callID).request("INVITE", 1)))
+		return !strings.HasPrefix(sent.text, "SIP/2.0 ")
+	}
+	if passes("before") {
+		t.Error("a host that may be invented has passed")
+	}
+	bye := func(route string) string {
+		m := strings.Replace(alice("real").request("BYE", 2), "Max-Forwards", "Route: "+route+"\r\nMax-Forwards", 1)
+		return strings.Replace(m, "To: <sip:team@ex.com>", "To: <sip:team@ex.com>;tag=s1", 1)
+	}
+	at := strings.Index(route, ";wg=") + len(";wg=") + 3
+	forged := route[:at] + string(route[at]^1) + route[at+1:]
+	b.in(aliceAt, bye(forged))
+	if passes("forged") {
+		t.Error("a forged token has proven a host")
+	}
+	b.in(aliceAt, bye(route))
+	if !passes("after") {
+		t.Error("a host that has sent our token was shed")
 	}
 }

@@ -175,7 +175,7 @@ func (w *worker) copyAgain(e *entry, q *pending) {
 	}
 	if e.phase == answered && q.class == invite {
 		if q.holdsCancel {
-			w.withKept(q, func(r *request) { w.ownRequest(r, q, e.server(), "CANCEL", r.m.Value(sip.To)) })
+			w.withKept(q, func(r *request) { w.ownRequest(r, q, w.attemptOf(e, q), "CANCEL", r.m.Value(sip.To)) })
 		}
 		return
 	}
@@ -214,23 +214,36 @@ func (w *worker) keptAck(q *pending) {
 	_ = w.launch(r, &d, nil)
 }
 
-// ownRequest sends an ACK or a CANCEL of our own towards an attempt that we abandoned, with that attempt's branch (9.5).
-func (w *worker) ownRequest(r *request, q *pending, server uint32, method string, to []byte) {
-	a := leftAttempt{tag: server, dst: q.dst, flow: q.flow, out: q.g.byTag[w.mem.at(q.slot).out]}
-	found := w.mem.at(q.slot).server() == server
-	for i := range q.left {
-		if q.left[i].tag == server {
-			a, found = q.left[i], true
+// attemptOf is the attempt that a transaction is at.
+func (w *worker) attemptOf(e *entry, q *pending) *leftAttempt {
+	a := leftAttempt{dst: q.dst, out: q.g.byTag[e.out]}
+	if e.place == toServer {
+		a.tag = e.server()
+	}
+	return &a
+}
+
+// leftBy finds the abandoned attempt that a response belongs to: by the server in its branch; what went outwards has none,
+// and is known by where it went to. nil: none.
+func (q *pending) leftBy(p *reply) *leftAttempt {
+	for i := len(q.left) - 1; i >= 0; i-- {
+		if a := &q.left[i]; a.tag == p.b.server && (a.tag != 0 || a.dst == hop{p.in.Kind, fold(p.in.Remote)}) {
+			return a
 		}
 	}
-	if a.out == nil || !found {
+	return nil
+}
+
+// ownRequest sends an ACK or a CANCEL of our own towards an attempt, with that attempt's branch (9.5).
+func (w *worker) ownRequest(r *request, q *pending, a *leftAttempt, method string, to []byte) {
+	if a == nil || a.out == nil {
 		return
 	}
 	b := append(w.out[:0], method...)
 	b = append(append(append(b, ' '), r.uriText...), " SIP/2.0\r\nVia: SIP/2.0/"...)
 	b = append(append(b, a.dst.kind.String()...), ' ')
 	b = append(append(b, a.out.sent...), ";branch="...)
-	b = w.appendBranch(b, r, server)
+	b = w.appendBranch(b, r, a.tag)
 	b = append(b, "\r\nMax-Forwards: 70\r\n"...)
 	n := 0
 	for it := r.m.Addrs(sip.Route); it.Next() && n < r.routes; n++ {
@@ -243,11 +256,13 @@ func (w *worker) ownRequest(r *request, q *pending, server uint32, method string
 	b = append(append(strconv.AppendUint(append(b, "\r\nCSeq: "...), uint64(r.id.cseq), 10), ' '), method...)
 	b = append(b, "\r\nContent-Length: 0\r\n\r\n"...)
 	w.out = b
-	if a.dst.kind == transport.UDP {
-		w.port.Out.Datagram(a.out.Listener, a.dst.addr, b)
-		return
+	d := decision{verb: doAddress, kind: a.dst.kind, addr: a.dst.addr, out: a.out, host: r.outwardURI().Host}
+	if a.tag != 0 {
+		if d.verb, d.s = doServer, q.t.pool.servers[a.tag]; d.s == nil {
+			return
+		}
 	}
-	_, _ = w.port.Out.ToServer(a.out.Listener, a.dst.kind, a.dst.addr, "", affinity(r.id.callID), b)
+	_ = w.transmit(r, &d, nil, b) // what cannot be delivered is dropped
 }
 
 // flowLost is a connection that closed, or that could not be opened: what waits for its first response there goes on
@@ -323,6 +338,11 @@ func (w *worker) elsewhere(e *entry, q *pending, outcome routing.Outcome) {
 			return
 		}
 		if d.verb == doServer && w.nextChoice(r, &d, q.slot, q) {
+			w.attempt(r, &d, q.slot, q)
+			return
+		}
+		if d.verb == doAddress && w.nextEndpoint(r, &d, q) {
+			w.moveAway(e, q)
 			w.attempt(r, &d, q.slot, q)
 			return
 		}

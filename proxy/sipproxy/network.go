@@ -23,6 +23,9 @@ type Inbox interface {
 
 // Sender is a worker's way out; *transport.Out is one. Every method copies b before it returns.
 type Sender interface {
+	// About says which dialog the datagrams that follow belong to, by a hash of its Call-ID; 0: nobody knows. Datagrams of
+	// different dialogs may overtake each other until Flush.
+	About(dialog uint32)
 	Datagram(l *transport.Listener, dst netip.AddrPort, b []byte)
 	OnFlow(flow uint64, b []byte) error
 	ToServer(l *transport.Listener, k transport.Kind, dst netip.AddrPort, serverName string, affinity uint32, b []byte) (flow uint64, err error)
@@ -40,12 +43,28 @@ type Numbers interface {
 	Ask(service string, number []byte, done func()) bool
 }
 
-// Names finds the address of a next hop outwards that is a name (RFC 3263). Requests of servers alone go there.
+// NextHop is what a URI says of a next hop outwards (RFC 3263 section 4). Host is lent.
+type NextHop struct {
+	Host   []byte
+	Port   uint16         // 0: the URI has none
+	Kind   transport.Kind // 0: the URI has none
+	Secure bool           // sips: TLS and nothing else
+}
+
+// Endpoint is one place that a next hop stands for.
+type Endpoint struct {
+	Kind transport.Kind
+	Addr netip.AddrPort
+}
+
+// Names finds the places that a next hop outwards stands for when it is a name (RFC 3263). Requests of servers alone go
+// there.
 type Names interface {
-	// Lookup gives what is known. Missing: Ask, and come again.
-	Lookup(host []byte, port uint16, k transport.Kind) (addr netip.AddrPort, known bool)
-	// Ask starts a query and calls done once, on a goroutine of its own.
-	Ask(host []byte, port uint16, k transport.Kind, done func()) bool
+	// Lookup appends what is known, in the order in which it is to be tried; one seed gives one order. Not known: Ask,
+	// and come again. late wants what is there though its time has ended.
+	Lookup(dst []Endpoint, h NextHop, seed uint64, late bool) (list []Endpoint, known bool)
+	// Ask starts a query and calls done once, on a goroutine of its own. False: it does not.
+	Ask(h NextHop, done func()) bool
 }
 
 // addrPort is short for what is in every signature.

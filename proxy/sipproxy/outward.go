@@ -20,10 +20,7 @@ func (w *worker) fromServer(r *request, x *proxy.Explanation) (decision, bool) {
 			return d, true
 		}
 	}
-	u := &r.uri
-	if r.hasNext {
-		u = &r.next
-	}
+	u := r.outwardURI()
 	if !u.SIP() || r.g.self.uri(u) || !r.hasNext && r.g.serves(u.Host) {
 		return decision{}, false
 	}
@@ -82,43 +79,105 @@ func (w *worker) outwardTarget(r *request) *target {
 	return nil
 }
 
+// outwardURI names the next hop of a request that goes outwards.
+func (r *request) outwardURI() *sip.URI {
+	if r.hasNext {
+		return &r.next
+	}
+	return &r.uri
+}
+
 // outwards resolves the next hop of a server's request.
 func (w *worker) outwards(r *request, u *sip.URI, x *proxy.Explanation) decision {
 	d := decision{verb: doAddress, by: "outward", rule: -1, t: w.outwardTarget(r), host: u.Host}
-	d.kind = uriKind(u)
-	port, _ := portOf(u.Port, secureURI(u))
-	addr, isAddr := sip.ParseHost(u.Host)
-	d.addr = netip.AddrPortFrom(addr, port)
-	if !isAddr {
-		if w.p.cfg.Names == nil {
-			x.Note("outward", "the next hop is a name and nothing resolves it")
-			return refuse(480, "refused", 'P', 'K')
-		}
-		var known bool
-		d.addr, known = w.p.cfg.Names.Lookup(u.Host, port, d.kind)
-		if !known {
-			if r.gaveUp {
-				return noServer(d)
-			}
-			d.verb, d.park, d.name = doPark, parkName, nameQuery{u.Host, port, d.kind}
-			return d
-		}
-		if !d.addr.IsValid() {
-			x.Note("outward", "the next hop's name has no address")
-			return *unreachableAnswer(&d)
-		}
-		d.addr = fold(d.addr)
-	}
-	d.out = r.sendBy
-	if d.out == nil || !d.out.fits(d.kind, d.addr.Addr()) {
-		d.out = r.g.outgoing(r.l, d.kind, d.addr.Addr())
-	}
-	if !w.mayDial(r, &d) {
+	h := hopOf(u)
+	list, known := w.endpoints(r, h, false)
+	switch {
+	case len(u.Port) > 0 && h.Port == 0:
+		x.Note("outward", "port 0 is no port")
+		return refuse(403, "refused", 'P', 'K')
+	case !known && w.p.cfg.Names == nil:
+		x.Note("outward", "the next hop is a name and nothing resolves it")
+		return refuse(480, "refused", 'P', 'K')
+	case !known && r.gaveUp:
+		return noServer(d)
+	case !known:
+		d.verb, d.park, d.name = doPark, parkName, h
+		return d
+	case len(list) == 0:
+		x.Note("outward", "the next hop's name has no address")
+		return *unreachableAnswer(&d)
+	case !w.pickEndpoint(r, &d, list):
 		x.Note("outward", "the next hop is no address for a request (SX-3)")
 		return refuse(403, "refused", 'P', 'K')
 	}
 	x.Note("outward", "a server's request is not balanced: Route or Request-URI lead it")
 	return d
+}
+
+// endpoints gives the places that a next hop stands for, in the order in which this transaction tries them. They are
+// lent until the next call.
+func (w *worker) endpoints(r *request, h NextHop, late bool) (list []Endpoint, known bool) {
+	if a, isAddr := sip.ParseHost(h.Host); isAddr {
+		k, port := h.Kind, h.Port
+		switch {
+		case h.Secure:
+			k = transport.TLS
+		case k == 0:
+			k = transport.UDP
+		}
+		if port == 0 {
+			port = sip.DefaultPort([]byte(k.String()))
+		}
+		w.places = append(w.places[:0], Endpoint{k, netip.AddrPortFrom(a, port)})
+		return w.places, true
+	}
+	if w.p.cfg.Names == nil {
+		return nil, false
+	}
+	w.places, known = w.p.cfg.Names.Lookup(w.places[:0], h, r.d, late)
+	return w.places, known
+}
+
+// pickEndpoint takes the first place that a request may go to and that we have a way to.
+func (w *worker) pickEndpoint(r *request, d *decision, list []Endpoint) bool {
+	for _, p := range list {
+		d.kind, d.addr, d.out = p.Kind, fold(p.Addr), r.sendBy
+		if d.out == nil || !d.out.fits(d.kind, d.addr.Addr()) {
+			d.out = r.g.outgoing(r.l, d.kind, d.addr.Addr())
+		}
+		if w.mayDial(r, d) && (len(list) == 1 || d.out.reaches(d.kind, d.addr.Addr())) {
+			return true
+		}
+	}
+	return false
+}
+
+// reaches says whether a message can leave by the listener's socket, or by a connection that needs none.
+func (l *listener) reaches(k transport.Kind, to netip.Addr) bool {
+	a := l.Listener.Addr.Addr()
+	return k.Reliable() || l.Listener.Kind == k && (a.Unmap().Is4() == to.Is4() || a.IsUnspecified() && a.Is6())
+}
+
+// nextEndpoint goes on to the next place that the next hop of a request stands for, when the last one failed before any
+// response (SX-14).
+func (w *worker) nextEndpoint(r *request, d *decision, p *pending) bool {
+	if p != nil && (p.cancelled || p.places >= maxPlaces || w.mem.at(p.slot).phase != sent) {
+		return false
+	}
+	h := hopOf(r.outwardURI())
+	list, _ := w.endpoints(r, h, true)
+	for i, place := range list {
+		if place.Kind == d.kind && fold(place.Addr) == d.addr {
+			next := *d
+			if !w.pickEndpoint(r, &next, list[i+1:]) {
+				return false
+			}
+			*d = next
+			return true
+		}
+	}
+	return false
 }
 
 // mayDial is SX-3: no broadcast, multicast or unspecified address, no loopback unless we listen there, never one of our
@@ -133,19 +192,22 @@ func (w *worker) mayDial(r *request, d *decision) bool {
 
 var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
 
-// uriKind is the transport that a URI asks for.
-func uriKind(u *sip.URI) transport.Kind {
-	word, _ := u.Param("transport")
-	k, ok := viaKind(word)
-	switch {
-	case u.Secure() && k == transport.WS:
-		return transport.WSS
-	case u.Secure() && k != transport.WSS: // its transport is what TLS runs on (RFC 3261 section 26.2.2)
-		return transport.TLS
-	case ok:
-		return k
+// hopOf reads what a URI says of its next hop: maddr stands for the host where it is written (RFC 3263 section 4).
+func hopOf(u *sip.URI) NextHop {
+	h := NextHop{Host: u.Host, Secure: u.Secure()}
+	if v, _ := u.Param("maddr"); len(v) > 0 {
+		h.Host = v
 	}
-	return transport.UDP
+	h.Port, _ = sip.ParsePort(u.Port)
+	word, _ := u.Param("transport")
+	h.Kind, _ = viaKind(word)
+	switch {
+	case h.Secure && h.Kind == transport.WS:
+		h.Kind = transport.WSS
+	case h.Secure && h.Kind != 0 && h.Kind != transport.WSS: // its transport is what TLS runs on (RFC 3261 section 26.2.2)
+		h.Kind = transport.TLS
+	}
+	return h
 }
 
 // dialogKey is the key of a dialog that a server starts outward: the one it names in the field of tell_server, else its

@@ -3,7 +3,6 @@ package sipproxy
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -168,51 +167,6 @@ func TestParkedUntilTheBudgetEnds(t *testing.T) {
 	if b.w.parking.octets != parkedOctets || len(b.w.parking.byKey) != 0 {
 		t.Errorf("%d octets and %d requests are parked still", parkedOctets-b.w.parking.octets, len(b.w.parking.byKey))
 	}
-}
-
-// SX-14: a server's next hop that is a name waits for its address; unknown after 4 s: 503.
-func TestSX14_OutwardName(t *testing.T) {
-	n := &names{}
-	mail := newLetters()
-	b := newBed(t, bedOptions{config: func(c *Config) { c.Names = n; c.Ports[0].In = mail }})
-	u := &ua{via: "UDP 10.20.1.11:5060", from: "s", callID: "name", uri: "sip:bob@phone.example:5071"}
-	b.none(b.in(udp("10.20.1.11:5060"), u.request("INVITE", 1)))
-	n.addr = addrPortOf("198.51.100.20:5071")
-	n.done[0]()
-	p := b.one(b.event(<-mail.events))
-	if p.to != "198.51.100.20:5071" {
-		t.Errorf("sent to %s", p.to)
-	}
-	n.addr = addrPortOf("198.51.100.21:5071")
-	if again := b.one(b.in(udp("10.20.1.11:5060"), u.request("INVITE", 1))); again.to != p.to || again.text != p.text {
-		t.Errorf("the copy went to %s", again.to)
-	}
-	n.addr = addrPort{}
-	u.callID = "never"
-	b.none(b.in(udp("10.20.1.11:5060"), u.request("INVITE", 1)))
-	if r := b.one(b.pass(4100 * time.Millisecond)); status(r.text) != "503" {
-		t.Errorf("after 4 s: %v", r)
-	}
-	n.none = true // the name is known to have no address
-	u.callID = "none"
-	if r := b.one(b.in(udp("10.20.1.11:5060"), u.request("INVITE", 1))); status(r.text) != "503" {
-		t.Errorf("a name without an address: %v", r)
-	}
-}
-
-type names struct {
-	addr addrPort
-	none bool
-	done []func()
-}
-
-func (n *names) Lookup([]byte, uint16, transport.Kind) (netip.AddrPort, bool) {
-	return n.addr, n.none || n.addr.IsValid()
-}
-
-func (n *names) Ask(_ []byte, _ uint16, _ transport.Kind, done func()) bool {
-	n.done = append(n.done, done)
-	return true
 }
 
 // SA-6 with the named dialog at another worker, which is asked.

@@ -17,13 +17,6 @@ const (
 	parkBehind                    // a CANCEL: its INVITE waits
 )
 
-// nameQuery is what is asked about a next hop; host is lent.
-type nameQuery struct {
-	host []byte
-	port uint16
-	kind transport.Kind
-}
-
 const (
 	maxNumbers    = 8                      // questions of one request; then null
 	defaultBudget = 200 * time.Millisecond // all numbers of one request together
@@ -186,7 +179,7 @@ func (w *worker) ask(r *request, d *decision, i, serial uint32) bool {
 	case parkNumber:
 		return w.p.cfg.Numbers != nil && w.p.cfg.Numbers.Ask(d.t.Target.Service, d.number, back)
 	case parkName:
-		return w.p.cfg.Names.Ask(d.name.host, d.name.port, d.name.kind, back)
+		return w.p.cfg.Names.Ask(d.name, back)
 	}
 	callID, one, two, ok := namedDialog(r.m)
 	if !ok {

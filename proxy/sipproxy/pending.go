@@ -36,12 +36,13 @@ type pending struct {
 	source      byte          // third letter of the disposition
 	how         routing.How
 	cancelled   bool
-	holdsCancel bool // the CANCEL was answered here and goes out with the first provisional (ST-10)
-	retried     bool // a 503 was retried
-	again       bool // the connection was opened again
-	lost        bool // a transport error, and nothing kept to send elsewhere: the client's next copy moves
-	passed      bool // it passed us before: no retries (SH-3)
-	larger      bool // went by TCP for its size (SX-9)
+	holdsCancel bool  // the CANCEL was answered here and goes out with the first provisional (ST-10)
+	retried     bool  // a 503 was retried
+	again       bool  // the connection was opened again
+	places      uint8 // outward: places tried
+	lost        bool  // a transport error, and nothing kept to send elsewhere: the client's next copy moves
+	passed      bool  // it passed us before: no retries (SH-3)
+	larger      bool  // went by TCP for its size (SX-9)
 	acked       bool
 	over        bool // it has had its final response
 	silent      bool // counted as a passive failure already
@@ -55,16 +56,15 @@ type pending struct {
 
 // leftAttempt is a server that a request was moved away from.
 type leftAttempt struct {
-	tag       uint32
-	kind      transport.Kind
+	tag       uint32 // server; 0: it went outwards
 	out       *listener
 	dst       hop
-	flow      uint64
 	cancelled bool
 }
 
 const (
 	maxLeft      = 3
+	maxPlaces    = 8 // of a next hop outwards that one request tries (SX-14)
 	pendingChunk = 256
 )
 

@@ -52,6 +52,7 @@ type Proxy struct {
 	current  atomic.Pointer[state]
 	draining atomic.Bool
 	workers  []*worker
+	proven   *proven
 	swap     sync.Mutex // one Swap after the other
 
 	throttles map[*routing.Server]*throttle // of the servers in force; written by Swap alone
@@ -84,7 +85,7 @@ func New(c Config) (*Proxy, error) {
 			*d.have = d.def
 		}
 	}
-	p := &Proxy{cfg: c}
+	p := &Proxy{cfg: c, proven: newProven()}
 	for i := range c.Ports {
 		p.workers = append(p.workers, newWorker(p, i))
 	}

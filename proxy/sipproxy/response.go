@@ -110,8 +110,19 @@ func (w *worker) toRequester(g *state, b *branch, h hop, msg []byte) {
 		}
 	}
 	if !g.self.addr(h.addr) {
-		_, _ = w.port.Out.ToServer(l.Listener, h.kind, h.addr, "", 0, msg) // a response that cannot be delivered is dropped (SX-15)
+		_, _ = w.port.Out.ToServer(l.Listener, h.kind, h.addr, g.peerAt(h), 0, msg) // a response that cannot be delivered is dropped (SX-15)
 	}
+}
+
+// peerAt is the name configured for whoever is answered on a new connection (13.4): a server's; others have none, and over
+// TLS there is no way to them.
+func (g *state) peerAt(h hop) string {
+	if s := g.servers[h.addr]; s != nil {
+		if a := s.address(h.kind); a != nil && a.addr == h.addr {
+			return a.host
+		}
+	}
+	return ""
 }
 
 // any finds a listener for a response whose own is gone.
@@ -138,7 +149,7 @@ func (w *worker) answered(p *reply) bool {
 	}
 	e := w.mem.at(slot)
 	q := w.pendingOf(e)
-	if e.place == toNobody || e.place == toServer && p.b.server != e.server() {
+	if e.place == toNobody || e.place == toServer && p.b.server != e.server() || e.place == toAddress && q != nil && len(q.left) > 0 && q.leftBy(p) != nil {
 		return w.late(p, e, q)
 	}
 	if p.m.Status < 200 {
@@ -202,7 +213,7 @@ func (w *worker) provisional(p *reply, slot uint32, e *entry, q *pending) bool {
 
 // sendCancel sends the CANCEL that was held to the server that has answered, and again by UDP until the final response.
 func (w *worker) sendCancel(e *entry, q *pending) {
-	w.withKept(q, func(r *request) { w.ownRequest(r, q, e.server(), "CANCEL", r.m.Value(sip.To)) })
+	w.withKept(q, func(r *request) { w.ownRequest(r, q, w.attemptOf(e, q), "CANCEL", r.m.Value(sip.To)) })
 	if e.kind == transport.UDP {
 		q.interval = timerT1
 		q.resend = w.now.Add(timerT1)
@@ -210,9 +221,12 @@ func (w *worker) sendCancel(e *entry, q *pending) {
 }
 
 // busy is a 503 (SH-3, 9.5): Retry-After gives the server a rest; where the request is still held it is tried once on
-// the next choice. True: the client does not see it.
+// the next choice, outwards on the next place that its next hop stands for. True: the client does not see it.
 func (w *worker) busy(p *reply, slot uint32, e *entry, q *pending) bool {
-	if e.place != toServer || q.s == nil {
+	switch {
+	case e.place == toAddress:
+		return w.busyOutside(p, e, q)
+	case e.place != toServer || q.s == nil:
 		return false
 	}
 	outcome := routing.OutcomeServerError
@@ -229,7 +243,7 @@ func (w *worker) busy(p *reply, slot uint32, e *entry, q *pending) bool {
 	moved := false
 	w.withKept(q, func(r *request) {
 		if r.class == invite {
-			w.ownRequest(r, q, e.server(), "ACK", p.m.Value(sip.To))
+			w.ownRequest(r, q, w.attemptOf(e, q), "ACK", p.m.Value(sip.To))
 		}
 		d := w.current(r, e, q)
 		q.retried = true
@@ -240,6 +254,25 @@ func (w *worker) busy(p *reply, slot uint32, e *entry, q *pending) bool {
 	if !moved {
 		q.retried = true
 	}
+	return moved
+}
+
+func (w *worker) busyOutside(p *reply, e *entry, q *pending) (moved bool) {
+	if q.req == nil || q.retried || q.cancelled || q.passed || e.phase != sent || p.class == cancel {
+		return false
+	}
+	q.retried = true
+	w.withKept(q, func(r *request) {
+		d := w.current(r, e, q)
+		if moved = d.verb == doAddress && w.nextEndpoint(r, &d, q); !moved {
+			return
+		}
+		if r.class == invite {
+			w.ownRequest(r, q, w.attemptOf(e, q), "ACK", p.m.Value(sip.To))
+		}
+		w.moveAway(e, q)
+		w.attempt(r, &d, q.slot, q)
+	})
 	return moved
 }
 
@@ -261,7 +294,7 @@ func (w *worker) otherTag(p *reply, slot uint32, q *pending) bool {
 			return
 		}
 		if r.class == invite {
-			w.ownRequest(r, q, was, "ACK", p.m.Value(sip.To))
+			w.ownRequest(r, q, w.attemptOf(e, q), "ACK", p.m.Value(sip.To))
 		}
 		q.lease.Done(routing.OutcomeOK)
 		w.moveAway(e, q)
@@ -292,15 +325,13 @@ func (w *worker) late(p *reply, e *entry, q *pending) bool {
 		return false
 	}
 	w.withKept(q, func(r *request) {
-		if p.m.Status >= 200 {
-			w.ownRequest(r, q, p.b.server, "ACK", p.m.Value(sip.To))
-			return
-		}
-		for i := range q.left {
-			if a := &q.left[i]; a.tag == p.b.server && !a.cancelled {
-				a.cancelled = true
-				w.ownRequest(r, q, a.tag, "CANCEL", r.m.Value(sip.To))
-			}
+		a := q.leftBy(p)
+		switch {
+		case p.m.Status >= 200:
+			w.ownRequest(r, q, a, "ACK", p.m.Value(sip.To))
+		case a != nil && !a.cancelled:
+			a.cancelled = true
+			w.ownRequest(r, q, a, "CANCEL", r.m.Value(sip.To))
 		}
 	})
 	return false

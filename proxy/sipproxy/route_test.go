@@ -675,7 +675,6 @@ func TestSH5_Drain(t *testing.T) {
 	a := alice("drain")
 	_, inv := dialog(b, aliceAt, a)
 	name := b.nameAt(inv.to)
-	ringing := alice("ringing-key")
 	b.pool.SetAdmin(b.reg.Server("app", name), routing.Drain, "test", b.now)
 	if p := b.one(b.in(aliceAt, a.request("BYE", 2))); p.to != inv.to {
 		t.Errorf("BYE went to %s", p.to)
@@ -685,7 +684,6 @@ func TestSH5_Drain(t *testing.T) {
 			t.Error("a new request went to the draining server")
 		}
 	}
-	_ = ringing
 }
 
 // Counters and log lines of a plain call.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/wyegate/wyegate/internal/sip"
+	"github.com/wyegate/wyegate/internal/sip/transport"
 )
 
 // priority is the order in which work is shed, the first first (sip-http.md 12.2).
@@ -13,6 +14,7 @@ const (
 	foreignOptions priority = iota
 	newRegister
 	newOther
+	unprovenInvite // its sender's address may be invented
 	newInvite
 	inDialog // and Resource-Priority
 	emergency
@@ -60,8 +62,9 @@ func (s *shedder) admit(p priority, hash uint64) bool {
 	return uint32(hash>>32) >= s.shed[p]
 }
 
-// priorityOf sorts a request that begins a transaction, from the index alone.
-func (r *request) priorityOf() priority {
+// priorityOf sorts a request that begins a transaction, from the index alone. A flood of calls from invented addresses must
+// not cost the calls of those who are there: senders over a connection, and hosts that are proven.
+func (r *request) priorityOf(p *proven) priority {
 	switch {
 	case r.class == ack, r.class == cancel, r.class == bye, r.inside != nil && r.class == options:
 		return neverShed
@@ -73,6 +76,8 @@ func (r *request) priorityOf() priority {
 		return foreignOptions
 	case r.class == register:
 		return newRegister
+	case r.class == invite && r.in.Kind == transport.UDP && r.inside == nil && !p.has(r.in.Source.Addr()):
+		return unprovenInvite
 	case r.class == invite:
 		return newInvite
 	}

@@ -9,9 +9,8 @@ import (
 )
 
 // offer is what our Via says to servers beside the branch: that we leave requests out when they ask for it (SH-4). It names
-// the algorithm that all know. A rate is kept to as well when a server asks for one, but a list of two has a comma within
-// quotes, where widespread parsers end the Via.
-const offer = `;oc;oc-algo="loss"`
+// the algorithm that all know, without quotes, which widespread parsers cannot read here (ADR 0021).
+const offer = `;oc;oc-algo=loss`
 
 // offered is how it comes back from servers that do not take part.
 var offered = []byte(offer)
@@ -76,7 +75,7 @@ func (t *throttle) byRate(perSecond uint64, p priority, now time.Time) bool {
 	each := int64(time.Second) / int64(perSecond)
 	early := 4 * each
 	switch p {
-	case newInvite, inDialog:
+	case unprovenInvite, newInvite, inDialog:
 		early = 8 * each
 	case emergency:
 		early = 16 * each
@@ -109,7 +108,7 @@ func (w *worker) left(r *request, s *server) bool {
 		delete(w.shares, s.throttle)
 		return false
 	}
-	p := r.priorityOf()
+	p := r.priorityOf(w.p.proven)
 	if p == neverShed {
 		return false
 	}

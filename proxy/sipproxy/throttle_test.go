@@ -151,7 +151,7 @@ func TestCallersAreToldOurLoad(t *testing.T) {
 		if got := call("b"); got != want {
 			t.Errorf("%v: under load %s", on, got)
 		}
-		b.w.guard.shed[newInvite] = 1<<32 - 1
+		b.w.guard.shed[unprovenInvite] = 1<<32 - 1
 		if got := call("c"); got != strings.Replace(want, "bKb-", "bKc-", 1) {
 			t.Errorf("%v: an answer of ours %s", on, got)
 		}

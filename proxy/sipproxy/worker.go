@@ -35,6 +35,8 @@ type worker struct {
 
 	out, buf, uriBuf, route, host, bekey, value, token2 []byte
 
+	places []Endpoint // of the next hop at hand
+
 	sock  *transport.Listener // the listener found last
 	found *listener
 	gen   *state
@@ -104,6 +106,7 @@ func (w *worker) batch(msgs []transport.Inbound, events []transport.Event) {
 	for i := range msgs {
 		w.guarded(&msgs[i], nil)
 	}
+	w.about(nil) // what timers and, in the next batch, events send
 	w.timers()
 	w.port.Out.Flush()
 	w.openNow.Store(int64(w.mem.open - w.mem.over))
@@ -146,6 +149,7 @@ func (w *worker) message(in *transport.Inbound) {
 		return
 	}
 	if in.Bad != nil {
+		w.about(nil)
 		w.unframed(g, l, in)
 		return
 	}
@@ -161,11 +165,21 @@ func (w *worker) message(in *transport.Inbound) {
 	_ = err // what Parse found Validate says again, with the status that is owed
 	w.valid.Schemes = l.schemes
 	bad := sip.Validate(&w.msg, &w.valid)
+	w.about(w.msg.Values.CallID)
 	if !w.msg.Request {
 		w.response(g, l, in, bad)
 		return
 	}
 	w.request(g, l, in, bad)
+}
+
+// about tells the way out whose the next messages are, so that those of different dialogs need not keep their order.
+func (w *worker) about(callID []byte) {
+	if len(callID) == 0 {
+		w.port.Out.About(0)
+		return
+	}
+	w.port.Out.About(affinity(callID) | 1<<31)
 }
 
 // listener finds this generation's view of a listener; nil when it has none.

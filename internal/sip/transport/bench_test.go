@@ -43,7 +43,7 @@ func newLoad(t testing.TB) *load {
 // round sends the messages to dst and waits for as many.
 func (l *load) round(t testing.TB, dst netip.AddrPort, msgs [][]byte) {
 	for _, m := range msgs {
-		l.send.add(dst, m, l.in)
+		l.send.add(dst, m, anyDialog, l.in)
 	}
 	l.send.flush()
 	_ = l.recv.conn.SetReadDeadline(time.Now().Add(10 * time.Second))

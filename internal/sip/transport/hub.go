@@ -66,8 +66,9 @@ type Hub struct {
 
 	rates    atomic.Pointer[limit.Rates]
 	settings atomic.Pointer[Settings]
-	wildcard atomic.Bool  // some endpoint is bound to the unspecified address
-	large    atomic.Int64 // octets of large messages that wait in inboxes
+	kept     atomic.Pointer[[]WebSocketServer] // nil: none
+	wildcard atomic.Bool                       // some endpoint is bound to the unspecified address
+	large    atomic.Int64                      // octets of large messages that wait in inboxes
 
 	mu        sync.Mutex // endpoints and servers: reload, accept and connect, never a message
 	endpoints map[*listen.Socket]*endpoint
@@ -93,7 +94,7 @@ func New(cfg Config) *Hub {
 	for i := range cfg.Workers {
 		in := newInbox(h, i)
 		h.inboxes = append(h.inboxes, in)
-		h.outs = append(h.outs, &Out{hub: h, in: in, servers: map[serverKey]*serverConns{}})
+		h.outs = append(h.outs, &Out{hub: h, in: in, about: anyDialog, servers: map[serverKey]*serverConns{}})
 	}
 	return h
 }

@@ -11,12 +11,13 @@ const (
 	segmentOctets  = 60e3 // of one group: below what one datagram may carry with all headers
 	segmentLargest = 1400 // a larger datagram may need fragments, which segmentation does not make
 	segmentRefused = 8    // groups that the kernel refused before it is no longer asked
-	groupsLookedAt = 8    // open groups that a datagram is compared with
+	groupsLookedAt = 16   // open groups that a datagram is compared with
 )
 
 // groups gathers the datagrams of one batch that the kernel may take in one piece (UDP_SEGMENT): same destination, same
-// length. SIP messages of one kind often are: probes, answers, requests with tokens of one length. The order towards one
-// destination stays; between destinations there is none.
+// length. SIP messages of one kind often are: probes, answers, requests with tokens of one length. Towards one
+// destination the order within a dialog stays, and all order around what belongs to no dialog that is known; between
+// destinations, and between dialogs, there is none.
 type groups struct {
 	refused int // on sockets of kernels without it: segmentRefused from the start
 
@@ -24,7 +25,8 @@ type groups struct {
 	of    [batch]uint8 // group of each datagram
 	count [batch]uint8
 	total [batch]int
-	first [batch]uint8 // datagram that began the group
+	first [batch]uint8  // datagram that began the group
+	about [batch]uint64 // dialogs of its datagrams
 	hdrs  [batch]mmsghdr
 	iovs  [batch]unix.Iovec
 	ctl   [batch * segmentCtl]byte
@@ -44,11 +46,12 @@ func (g *groups) divide(b *sendBatch) bool {
 		if j < 0 {
 			j = g.n
 			g.n++
-			g.count[j], g.total[j], g.first[j] = 0, 0, uint8(i)
+			g.count[j], g.total[j], g.first[j], g.about[j] = 0, 0, uint8(i), 0
 		}
 		g.of[i] = uint8(j)
 		g.count[j]++
 		g.total[j] += int(b.iovs[i].Len)
+		g.about[j] |= b.about[i]
 	}
 	if g.n > b.n*3/4 {
 		return false
@@ -57,19 +60,19 @@ func (g *groups) divide(b *sendBatch) bool {
 	return true
 }
 
-// find gives the latest group of the datagram's destination if it may join; -1: it begins one. An older group of the
-// same destination is never joined: what stands between them would be overtaken.
+// find gives the group that the datagram may join; -1: it begins one. It never joins a group in front of one of the same
+// destination in which its dialog stands: it would overtake.
 func (g *groups) find(b *sendBatch, i int) int {
-	for j := g.n - 1; j >= 0 && j >= g.n-groupsLookedAt; j-- {
+	n, between := b.iovs[i].Len, uint64(0)
+	for j := g.n - 1; j >= 0 && j >= g.n-groupsLookedAt && between&b.about[i] == 0; j-- {
 		f := int(g.first[j])
-		if b.hdrs[f].hdr.Namelen != b.hdrs[i].hdr.Namelen || b.names[f] != b.names[i] {
+		if b.names[f].Port != b.names[i].Port || b.hdrs[f].hdr.Namelen != b.hdrs[i].hdr.Namelen || b.names[f] != b.names[i] {
 			continue
 		}
-		n := b.iovs[i].Len
 		if n == b.iovs[f].Len && n <= segmentLargest && int(g.count[j]) < segmentsAtOnce && g.total[j]+int(n) <= segmentOctets {
 			return j
 		}
-		return -1
+		between |= g.about[j]
 	}
 	return -1
 }

@@ -69,7 +69,7 @@ func orderedRound(t *testing.T, b *sendBatch, in *Inbox, host string) {
 		size := []int{500, 500, 500, 501, 20, 1400, 1401, 5000}[rnd.IntN(8)]
 		m := fmt.Appendf(nil, "%05d", i)
 		m = append(m, bytes.Repeat([]byte{byte('a' + i%26)}, size-len(m))...)
-		if !b.add(to[d].LocalAddr().(*net.UDPAddr).AddrPort(), m, in) {
+		if !b.add(to[d].LocalAddr().(*net.UDPAddr).AddrPort(), m, anyDialog, in) {
 			t.Fatal("not taken")
 		}
 		want[d] = append(want[d], m)
@@ -90,4 +90,97 @@ func orderedRound(t *testing.T, b *sendBatch, in *Inbox, host string) {
 			}
 		}
 	}
+}
+
+// Messages of different dialogs may change places within a batch, those of one dialog never do, and nothing passes what
+// belongs to a dialog that is not known.
+func TestBatchKeepsOrderWithinDialogs(t *testing.T) {
+	r := newRig(t, Config{Node: 1, Workers: 1})
+	l := r.open(t, "127.0.0.1:0", 1, ListenerConfig{Name: "u", Kind: UDP})[0]
+	out := r.hub.Out(0)
+	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	_ = c.SetReadBuffer(4 << 20)
+	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	to := c.LocalAddr().(*net.UDPAddr).AddrPort()
+	rnd := rand.New(rand.NewPCG(3, 4))
+	dialogs := []uint32{0, 1, 2, 3, 40, 62, 63}
+	passed := 0
+	for range 40 {
+		var order []int // dialog of each message of the batch, by its number
+		for i := range 2 + rnd.IntN(batch-2) {
+			d := min(rnd.IntN(60), len(dialogs)-1) // nearly all of one dialog would show nothing, and all of none neither
+			if d == len(dialogs)-1 {
+				d = 1 + rnd.IntN(len(dialogs)-1)
+			}
+			size := []int{300, 400, 500}[rnd.IntN(3)]
+			out.About(dialogs[d])
+			out.Datagram(l, to, append(fmt.Appendf(nil, "%03d", i), make([]byte, size-3)...))
+			order = append(order, d)
+		}
+		out.Flush()
+		latest := make([]int, len(dialogs))
+		for i := range latest {
+			latest[i] = -1
+		}
+		all, unknown := -1, -1
+		for range order {
+			var b [1000]byte
+			if _, err := c.Read(b[:]); err != nil {
+				t.Fatal(err)
+			}
+			var i int
+			if _, err := fmt.Sscanf(string(b[:3]), "%03d", &i); err != nil {
+				t.Fatal(err)
+			}
+			d := order[i]
+			if i < latest[d] || i < unknown || d == 0 && i < all {
+				t.Fatalf("message %d of dialog %d comes after %d of its own, %d of all, %d of nobody's", i, d, latest[d], all, unknown)
+			}
+			if i < all {
+				passed++
+			}
+			latest[d] = i
+			all = max(all, i)
+			if d == 0 {
+				unknown = i
+			}
+		}
+	}
+	if passed == 0 {
+		t.Error("no message has passed another one: nothing was gathered over dialogs")
+	}
+}
+
+// Two messages each of many dialogs, one long and one short, go in two pieces, not in as many as there are messages.
+func TestGroupsAreFormedOverDialogs(t *testing.T) {
+	r := newRig(t, Config{Node: 1, Workers: 1})
+	l := r.open(t, "127.0.0.1:0", 1, ListenerConfig{Name: "u", Kind: UDP})[0]
+	b := newSendBatch(l.ep, l.ep.sockets[0])
+	to := netip.MustParseAddrPort("127.0.0.1:9")
+	for _, c := range []struct {
+		dialogs int // that the messages belong to; 0: nobody knows
+		want    int
+	}{{10, 2}, {1, 20}, {0, 20}} {
+		b.n, b.used, b.groups.refused = 0, 0, 0
+		for i := range 10 {
+			about := anyDialog
+			if c.dialogs > 0 {
+				about = 1 << (i % c.dialogs)
+			}
+			for _, size := range []int{600, 500} {
+				if !b.add(to, make([]byte, size), about, r.hub.Inbox(0)) {
+					t.Fatal("not taken")
+				}
+			}
+		}
+		b.groups.divide(b)
+		if b.groups.n != c.want {
+			t.Errorf("20 messages of %d dialogs make %d groups, want %d", c.dialogs, b.groups.n, c.want)
+		}
+	}
+	b.n = 0
 }

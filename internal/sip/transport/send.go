@@ -19,6 +19,7 @@ var (
 type Out struct {
 	hub     *Hub
 	in      *Inbox // the same worker's
+	about   uint64 // dialog of the datagrams that come, as a bit
 	batches []*sendBatch
 	servers map[serverKey]*serverConns // those used last, so that a message needs no lock to find its connection
 }
@@ -26,14 +27,28 @@ type Out struct {
 // serversKnown bounds the worker's own table of connections to servers.
 const serversKnown = 4096
 
-// Datagram queues b for dst from the listener's socket. On a wildcard socket it leaves from the address that dst has
+// About says which dialog the datagrams that follow belong to, by any hash of its Call-ID; 0: to one that is not known.
+// Between two Flushes the order of datagrams is kept within a dialog, and around those of which the dialog is not known.
+func (o *Out) About(dialog uint32) {
+	if o.about = anyDialog; dialog != 0 {
+		o.about = 1 << (dialog % 64)
+	}
+}
+
+const anyDialog = ^uint64(0)
+
+// Datagram queues b for dst from the listener's socket, or, where dst is a client that a proxy has named, for that proxy.
+// On a wildcard socket it leaves from the address that dst has
 // last sent to (SX-2). What can never be right as a destination (SX-3) is dropped and counted.
 func (o *Out) Datagram(l *Listener, dst netip.AddrPort, b []byte) {
 	if l == nil || l.ep == nil {
 		return
 	}
+	if p := l.ep.proxied.Load(); p != nil {
+		dst = p.way(dst, o.in.now.UnixNano())
+	}
 	sb := o.batchFor(l.ep)
-	if sb == nil || !sendable(dst) || !sb.add(dst, b, o.in) {
+	if sb == nil || !sendable(dst) || !sb.add(dst, b, o.about, o.in) {
 		l.ep.counters.NotSent.Add(1)
 		return
 	}
@@ -108,7 +123,7 @@ func (o *Out) CloseAfter(id uint64) {
 	}
 }
 
-// ToServer queues b on one of the connections to a server (by affinity, a hash of the Call-ID), opening it if there is
+// ToServer queues b on one of the connections to a server (by affinity, a hash of the Call-ID; over WebSocket the worker's), opening it if there is
 // none. It never waits: b waits in the connection's queue while it is opened; a failure comes as a FlowFailed event.
 // The listener is the one whose sent-by stands in the Via. ErrFull is a transport error of that server.
 func (o *Out) ToServer(l *Listener, k Kind, dst netip.AddrPort, serverName string, affinity uint32, b []byte) (flow uint64, err error) {
@@ -117,6 +132,9 @@ func (o *Out) ToServer(l *Listener, k Kind, dst netip.AddrPort, serverName strin
 	}
 	key := serverKey{ep: l.ep, kind: k, dst: dst, name: serverName}
 	slot := affinity % connsPerServer
+	if k >= WS {
+		slot = uint32(o.in.id) % connsPerServer // the connections that are kept
+	}
 	if c := o.servers[key]; c != nil {
 		if f := c.flows[slot].Load(); f != nil {
 			if err := f.enqueue(b, o.in.id); err != ErrFlowGone {

@@ -22,7 +22,8 @@ type sendBatch struct {
 	hdrs  [batch]mmsghdr
 	iovs  [batch]unix.Iovec
 	names [batch]unix.RawSockaddrInet6
-	ctl   []byte // batch × ctlOctets on wildcard sockets
+	about [batch]uint64 // dialog of each, one bit of it; all bits: any
+	ctl   []byte        // batch × ctlOctets on wildcard sockets
 
 	groups groups
 }
@@ -46,7 +47,7 @@ func newSendBatch(ep *endpoint, s *udpSocket) *sendBatch {
 }
 
 // add copies a datagram into the batch; a full batch is sent first. False: it can never be sent from this socket.
-func (b *sendBatch) add(dst netip.AddrPort, msg []byte, in *Inbox) bool {
+func (b *sendBatch) add(dst netip.AddrPort, msg []byte, about uint64, in *Inbox) bool {
 	if len(msg) == 0 || len(msg) >= datagram {
 		return false
 	}
@@ -70,6 +71,7 @@ func (b *sendBatch) add(dst netip.AddrPort, msg []byte, in *Inbox) bool {
 	b.used += copy(b.buf[at:], msg)
 	b.iovs[b.n].Base = &b.buf[at]
 	b.iovs[b.n].SetLen(len(msg))
+	b.about[b.n] = about
 	b.n++
 	return true
 }

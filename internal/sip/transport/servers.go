@@ -25,19 +25,18 @@ type serverKey struct {
 type serverConns struct {
 	flows [connsPerServer]atomic.Pointer[flow]
 	open  int // flows in the slots; guarded by Hub.mu
+
+	again [connsPerServer]comeback // WS and WSS only
 }
 
 // connect gives the flow of a slot, and dials where there is none. The dial is a goroutine of Run; what is queued on the
 // flow waits for it.
 func (h *Hub) connect(key serverKey, slot uint32) (*flow, *serverConns, error) {
-	switch key.kind {
-	case TCP:
-	case TLS:
-		if h.cfg.Secure == nil && h.plain {
-			return nil, nil, ErrKind
-		}
-	default:
+	if key.kind == UDP || key.kind.Secure() && h.cfg.Secure == nil && h.plain {
 		return nil, nil, ErrKind
+	}
+	if _, known := h.opening(key.kind, key.dst); key.kind >= WS && !known {
+		return nil, nil, ErrKind // clients over WebSocket are reached by their flow alone
 	}
 	if !sendable(key.dst) {
 		return nil, nil, fmt.Errorf("transport: %v is no destination: %w", key.dst, ErrFlowGone)
@@ -46,12 +45,18 @@ func (h *Hub) connect(key serverKey, slot uint32) (*flow, *serverConns, error) {
 		hub: h, ep: key.ep, kind: key.kind, outgoing: true, key: key, slot: slot,
 		remote: key.dst, source: key.dst, wake: make(chan struct{}, 1), gone: make(chan struct{}),
 	}
+	if key.kind >= WS {
+		f.ws = &wsState{client: true}
+	}
 	if !h.flows.add(f) {
 		return nil, nil, ErrFull
 	}
 	got, c := h.occupy(f)
 	if got != f { // another worker was quicker
 		h.flows.remove(f)
+		if got == nil {
+			return nil, nil, errWaits
+		}
 		return got, c, nil
 	}
 	if !h.group.start(f.dial) {
@@ -61,7 +66,8 @@ func (h *Hub) connect(key serverKey, slot uint32) (*flow, *serverConns, error) {
 	return f, c, nil
 }
 
-// occupy puts a flow into its slot unless a usable one is there, and gives the one that is there then.
+// occupy puts a flow into its slot unless a usable one is there, and gives the one that is there then; none where it is
+// too early to open another.
 func (h *Hub) occupy(f *flow) (*flow, *serverConns) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,6 +78,9 @@ func (h *Hub) occupy(f *flow) (*flow, *serverConns) {
 	}
 	if old := c.flows[f.slot].Load(); old != nil && old.state.Load() <= living {
 		return old, c
+	}
+	if c.again[f.slot].waits {
+		return nil, c
 	}
 	c.flows[f.slot].Store(f)
 	c.open++
@@ -87,7 +96,11 @@ func (h *Hub) disconnected(f *flow) {
 		return
 	}
 	c.flows[f.slot].CompareAndSwap(f, nil)
-	if c.open--; c.open == 0 {
+	c.open--
+	if f.ws != nil {
+		h.comeBack(f, c)
+	}
+	if c.idle() {
 		delete(h.servers, f.key)
 	}
 }
@@ -102,8 +115,11 @@ func (f *flow) dial(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, s.ConnectTime)
 	conn, err := f.hub.cfg.Dial(within, f.kind, source, f.remote, f.key.name)
 	cancel()
-	if err == nil && f.kind == TLS && f.hub.cfg.Secure != nil {
+	if err == nil && f.kind.Secure() && f.hub.cfg.Secure != nil {
 		conn, err = f.secure(ctx, conn)
+	}
+	if err == nil && f.ws != nil {
+		err = f.askWebSocket(ctx, conn)
 	}
 	if err != nil {
 		f.close(err)
@@ -119,6 +135,9 @@ func (f *flow) dial(ctx context.Context) {
 	f.conn = conn
 	f.state.CompareAndSwap(dialling, living)
 	f.mu.Unlock()
+	if f.ws != nil {
+		f.hub.lived(f)
+	}
 	stop := context.AfterFunc(ctx, func() { f.close(net.ErrClosed) })
 	defer stop()
 	f.run()
@@ -138,9 +157,9 @@ func (f *flow) secure(ctx context.Context, plain net.Conn) (net.Conn, error) {
 	return c, nil
 }
 
-// dialTCP is the Dialer of package net, for TLS as well where somebody secures what it gives.
+// dialTCP is the Dialer of package net, for kinds with TLS as well where somebody secures what it gives.
 func dialTCP(ctx context.Context, k Kind, source netip.Addr, dst netip.AddrPort, _ string) (net.Conn, error) {
-	if k != TCP && k != TLS {
+	if k == UDP {
 		return nil, ErrKind
 	}
 	var d net.Dialer

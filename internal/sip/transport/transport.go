@@ -14,6 +14,7 @@ package transport
 import (
 	"net/netip"
 
+	"github.com/wyegate/wyegate/internal/limit"
 	"github.com/wyegate/wyegate/internal/sip"
 )
 
@@ -32,6 +33,9 @@ const (
 // Reliable says that the transport repeats for itself.
 func (k Kind) Reliable() bool { return k != UDP }
 
+// Secure says that it goes through TLS.
+func (k Kind) Secure() bool { return k == TLS || k == WSS }
+
 // String is the transport as Via writes it.
 func (k Kind) String() string {
 	return [...]string{"", "UDP", "TCP", "TLS", "WS", "WSS"}[k]
@@ -47,6 +51,7 @@ type Listener struct {
 
 	settings ListenerConfig
 	ep       *endpoint // nil in a Listener that no Hub made
+	proxies  limit.Exempt
 }
 
 // Inbound is one framed message, lent to the worker until its next Receive.

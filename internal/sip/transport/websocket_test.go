@@ -16,7 +16,7 @@ import (
 func (r *rig) socket(t testing.TB, l *Listener, early string) (c net.Conn, served chan struct{}) {
 	c, s := net.Pipe()
 	served = make(chan struct{})
-	go func() { r.hub.ServeWebSocket(r.ctx, l, s, []byte(early)); close(served) }()
+	go func() { r.hub.ServeWebSocket(r.ctx, l, s, addrOf(s.RemoteAddr()).Addr(), []byte(early)); close(served) }()
 	t.Cleanup(func() { _ = c.Close(); <-served })
 	return c, served
 }

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/wyegate/wyegate/internal/http1"
@@ -16,17 +17,17 @@ var handshakeLimits = http1.Limits{Target: 8 << 10, Block: 16 << 10, Fields: 128
 // becomes of it (sip-http.md 15.1).
 func (h *Hub) upgrade(ctx context.Context, l *Listener, c net.Conn) {
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	early, ok := h.handshake(l, c)
+	source, early, ok := h.handshake(l, c)
 	if !stop() || !ok {
 		_ = c.Close()
 		return
 	}
 	_ = c.SetDeadline(time.Time{})
-	h.ServeWebSocket(ctx, l, c, early)
+	h.ServeWebSocket(ctx, l, c, source, early)
 }
 
-// handshake answers the request; early is what came right behind it.
-func (h *Hub) handshake(l *Listener, c net.Conn) (early []byte, ok bool) {
+// handshake answers the request; source is who sent it as far as we can know, early is what came right behind it.
+func (h *Hub) handshake(l *Listener, c net.Conn) (source netip.Addr, early []byte, ok bool) {
 	_ = c.SetDeadline(time.Now().Add(h.cfg.Timers.Head))
 	buf := h.free.get()
 	defer func() { h.free.put(buf) }()
@@ -36,7 +37,7 @@ func (h *Hub) handshake(l *Listener, c net.Conn) (early []byte, ok bool) {
 		if err != nil {
 			l.ep.counters.Unframed.Add(1)
 			_, _ = c.Write(refusal(err))
-			return nil, false
+			return source, nil, false
 		}
 		if n > 0 {
 			answer, status := l.settings.WebSocket.Accept(nil, &head)
@@ -44,9 +45,10 @@ func (h *Hub) handshake(l *Listener, c net.Conn) (early []byte, ok bool) {
 				l.ep.counters.Unframed.Add(1)
 			}
 			if _, err := c.Write(answer); err != nil || status != 101 {
-				return nil, false
+				return source, nil, false
 			}
-			return append([]byte(nil), buf[n:have]...), true
+			source = head.Client(addrOf(c.RemoteAddr()).Addr(), l.settings.WebSocket.Trust)
+			return source, append([]byte(nil), buf[n:have]...), true
 		}
 		if have == cap(buf) {
 			grown := make([]byte, have, 2*have)
@@ -55,7 +57,7 @@ func (h *Hub) handshake(l *Listener, c net.Conn) (early []byte, ok bool) {
 		}
 		got, err := c.Read(buf[have:cap(buf)])
 		if buf = buf[:have+got]; err != nil {
-			return nil, false
+			return source, nil, false
 		}
 		have += got
 	}
@@ -71,9 +73,13 @@ func refusal(err error) []byte {
 }
 
 // ServeWebSocket has a connection of a client whose handshake was accepted until it ends: from a listener of ours, or
-// handed over by an HTTP one. early is what came right behind the handshake.
-func (h *Hub) ServeWebSocket(ctx context.Context, l *Listener, c net.Conn, early []byte) {
+// handed over by an HTTP one. source is the client, which a trusted hop may have named; early is what came right behind the
+// handshake.
+func (h *Hub) ServeWebSocket(ctx context.Context, l *Listener, c net.Conn, source netip.Addr, early []byte) {
 	f := h.accepted(l, c)
+	if source != f.source.Addr() { // the port is the hop's: nobody names the client's
+		f.source = netip.AddrPortFrom(source, f.source.Port())
+	}
 	f.ws = &wsState{early: early, pingAt: time.Now().Add(pingEvery)}
 	h.serve(ctx, f)
 }

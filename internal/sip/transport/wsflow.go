@@ -34,8 +34,7 @@ func (s *wsState) mask() websocket.Mask {
 	if !s.client {
 		return nil
 	}
-	v := rand.Uint32()
-	return &[4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}
+	return websocket.RandomMask()
 }
 
 // appendMessage appends one message, or a keep-alive, as a frame.
@@ -84,6 +83,12 @@ func (r *reader) beat(now time.Time) error {
 	}
 	if s.unanswered >= pingsInTheDark {
 		return errNoPong
+	}
+	if s.client {
+		if _, ok := r.f.hub.opening(r.f.kind, r.f.remote); !ok { // no server of ours any more
+			r.f.goodbye(websocket.CodeGone)
+			return nil
+		}
 	}
 	s.unanswered++
 	s.pingAt = now.Add(pingEvery)

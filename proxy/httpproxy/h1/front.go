@@ -126,7 +126,7 @@ func (f *Front) Serve(ctx context.Context, nc net.Conn, listener string) {
 	if h := c.handed; h != nil && ctx.Err() == nil {
 		c.client.calm()
 		if c.client.ordinary() {
-			h.serve(ctx, c.client.Conn, h.early)
+			h.serve(ctx, c.client.Conn, h.source, h.early)
 		}
 	}
 }

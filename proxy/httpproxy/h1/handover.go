@@ -3,13 +3,15 @@ package h1
 import (
 	"context"
 	"net"
+	"net/netip"
 )
 
 // handover is a connection that becomes a WebSocket of SIP (sip-http.md section 15). It has left HTTP: no request follows
 // on it, and the Front watches its time no more.
 type handover struct {
-	serve func(ctx context.Context, c net.Conn, early []byte)
-	early []byte
+	serve  func(ctx context.Context, c net.Conn, source netip.Addr, early []byte)
+	source netip.Addr
+	early  []byte
 }
 
 // readdressed is a connection whose addresses are those that count (a PROXY header carried them).
@@ -35,7 +37,7 @@ func (c *conn) websocket() bool {
 	x.out, x.begun, c.closing = answer, true, true
 	x.first = c.f.now()
 	if c.write(answer) == nil && x.code == 101 {
-		c.handed = &handover{serve: ws.Serve, early: append([]byte(nil), x.in[x.pos:x.fill]...)}
+		c.handed = &handover{serve: ws.Serve, source: x.req.Client(x.view.Remote.Addr(), ws.Rules.Trust), early: append([]byte(nil), x.in[x.pos:x.fill]...)}
 		x.pos = x.fill
 	}
 	x.phase = '-'

@@ -98,6 +98,7 @@ func (c *conn) setDeadline(to int64) {
 	for {
 		old := c.deadline.Load()
 		if old == woken {
+			c.wake() // the wake-up may have come before there was a server's connection to wake
 			return
 		}
 		if c.deadline.CompareAndSwap(old, to) {
