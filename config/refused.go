@@ -66,8 +66,6 @@ var refusedHere = []refusal{
 	{path: "listeners[].protocol", words: []string{"diameter"}},
 	{path: "listeners[].transport", words: []string{"sctp"}},
 	{path: "listeners[].group"},
-	{path: "listeners[].proxy_protocol_from", when: func(n *node) bool { return textOf(n.get("transport")) == "udp" },
-		why: "PROXY protocol is read on streams"},
 
 	{path: "listeners[].paused", words: []string{"true"}, what: "a paused listener"},
 

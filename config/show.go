@@ -52,9 +52,6 @@ func shown(v reflect.Value, f *field, pattern string) bool {
 	}
 	switch at := v.Addr().Interface().(type) {
 	case *Listener:
-		if f.name == "proxy_protocol_from" && at.Transport == "udp" {
-			return false
-		}
 		fit := fits[f.name]
 		return fit == nil || fit(at)
 	case *Server:

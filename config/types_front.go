@@ -19,7 +19,7 @@ type Listener struct {
 	MaxConnectionAge  time.Duration  `yaml:"max_connection_age" default:"0s" doc:"Connections older than this are closed when no transaction is open; 0s: never."`
 	AgeJitter         Percent        `yaml:"age_jitter" default:"20%" max:"100%" doc:"The age is this much less or more, at random."`
 	HTTP2             bool           `yaml:"http2" default:"true" doc:"Whether h2 is offered over TLS."`
-	ProxyProtocolFrom []netip.Prefix `yaml:"proxy_protocol_from" doc:"Peers that must send the PROXY protocol, version 1 or 2; default: nobody may."`
+	ProxyProtocolFrom []netip.Prefix `yaml:"proxy_protocol_from" doc:"Peers that must send the PROXY protocol, version 1 or 2, over UDP version 2 in front of every datagram; default: nobody may."`
 	SIPWebsocket      *SIPWebsocket  `yaml:"sip_websocket" doc:"SIP over WebSocket on this HTTP listener; default: off."`
 	Servers           bool           `yaml:"servers" default:"true" doc:"Whether messages from our servers count as from inside on this listener."`
 	Advertise         HostPort       `yaml:"advertise" doc:"Host and port in Via and Record-Route; default: the bound address."`

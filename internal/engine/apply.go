@@ -204,9 +204,13 @@ func onNode(l *config.Listener, node string) bool {
 
 func (e *Engine) transportConfig(cfg *config.Config, l *config.Listener, family int) transport.ListenerConfig {
 	c := cfg.Limits.Connections
+	var servers []netip.AddrPort
+	if l.Transport == "udp" && len(l.ProxyProtocolFrom) > 0 {
+		servers = sipServers(cfg)
+	}
 	return transport.ListenerConfig{
 		Name: familyName(l.Name, family), Kind: sipKind(l.Transport), ProxyFrom: l.ProxyProtocolFrom,
-		Total: c.PerListener, PerSource: c.PerSource, Exempt: serverPrefixes(cfg), MaxAge: l.MaxConnectionAge,
+		Total: c.PerListener, PerSource: c.PerSource, Exempt: serverPrefixes(cfg), Servers: servers, MaxAge: l.MaxConnectionAge,
 		AgeJitter: float64(l.AgeJitter), WebSocket: websocket.Rules{Path: l.Path, Protocol: "sip", Origins: l.Origins, Trust: trustOf(cfg, l)},
 	}
 }
@@ -241,6 +245,18 @@ func (e *Engine) sharedConfig(cfg *config.Config, l *config.Listener, family int
 	}
 	c.WebSocket.Path, c.WebSocket.Origins = l.SIPWebsocket.Path, l.SIPWebsocket.Origins
 	return c
+}
+
+// sipServers are the SIP addresses of all servers.
+func sipServers(cfg *config.Config) (out []netip.AddrPort) {
+	for _, p := range cfg.Pools {
+		for _, s := range p.Servers {
+			if s.SIP.Addr.IsValid() {
+				out = append(out, netip.AddrPortFrom(s.SIP.Addr.Unmap(), s.SIP.Port))
+			}
+		}
+	}
+	return out
 }
 
 // serverPrefixes are the addresses of all servers: caps and rates are for clients.

@@ -141,11 +141,20 @@ func TestCallsOverEveryTransport(t *testing.T) {
 				t.Run(client+" "+family+" to "+server, func(t *testing.T) {
 					ua, path := m.phone(t, "phone-"+client+family+server, client, family)
 					m.play(t, calls, func(ctx context.Context, i int) error { return m.in(ctx, ua, path, server, i) })
+					m.forget()
 					from := m.register(t, ua, path, server)
 					m.play(t, calls, func(ctx context.Context, i int) error { return m.out(ctx, ua, path, from, i) })
+					m.forget()
 				})
 			}
 		}
+	}
+}
+
+// forget drops what the servers have seen.
+func (m *matrix) forget() {
+	for _, s := range m.servers {
+		s.Forget()
 	}
 }
 

@@ -96,6 +96,14 @@ func (ua *UA) Seen() []*Message {
 	return append([]*Message(nil), ua.seen...)
 }
 
+// Forget drops what the UA has seen and the dialogs it knows: long runs need the memory.
+func (ua *UA) Forget() {
+	ua.mu.Lock()
+	defer ua.mu.Unlock()
+	ua.seen = nil
+	clear(ua.dialogs)
+}
+
 // SeenCount counts received requests of a method; an empty method counts all.
 func (ua *UA) SeenCount(method string) int {
 	n := 0

@@ -14,11 +14,13 @@ import (
 var ErrProxyHeader = errors.New("listen: malformed proxy protocol header")
 
 const (
-	v1Most   = 107 // octets of a version 1 header, CRLF included
-	v1Least  = 15  // "PROXY UNKNOWN" CRLF
-	v2Fixed  = 16  // octets in front of the addresses
-	v2Most   = 4096
-	tlvCRC32 = 0x03
+	v1Most     = 107 // octets of a version 1 header, CRLF included
+	v1Least    = 15  // "PROXY UNKNOWN" CRLF
+	v2Fixed    = 16  // octets in front of the addresses
+	v2Most     = 4096
+	v2Stream   = 1 // transport of the addresses: that of the socket
+	v2Datagram = 2
+	tlvCRC32   = 0x03
 )
 
 var v2Signature = []byte("\r\n\r\n\x00\r\nQUIT\n")
@@ -37,7 +39,7 @@ func ParseProxyHeader(b []byte) (h ProxyHeader, need int, err error) {
 	}
 	sig := min(len(b), len(v2Signature))
 	if bytes.Equal(b[:sig], v2Signature[:sig]) {
-		return parseV2(b)
+		return parseV2(b, v2Stream)
 	}
 	return parseV1(b)
 }
@@ -99,7 +101,7 @@ func v1Addr(host, port []byte, is4 bool) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(a.Unmap(), uint16(p)), nil
 }
 
-func parseV2(b []byte) (h ProxyHeader, need int, err error) {
+func parseV2(b []byte, transport byte) (h ProxyHeader, need int, err error) {
 	if len(b) < v2Fixed {
 		return h, v2Fixed - len(b), nil
 	}
@@ -117,7 +119,7 @@ func parseV2(b []byte) (h ProxyHeader, need int, err error) {
 	if command&15 == 0 || family>>4 == 0 {
 		return h, 0, nil // LOCAL, the proxy's own health check, and UNSPEC: the whole block is to be skipped
 	}
-	h, used, err := v2Addresses(family, b[v2Fixed:])
+	h, used, err := v2Addresses(family, transport, b[v2Fixed:])
 	if err != nil {
 		return ProxyHeader{}, 0, err
 	}
@@ -127,9 +129,9 @@ func parseV2(b []byte) (h ProxyHeader, need int, err error) {
 	return h, 0, nil
 }
 
-// v2Addresses reads the address block of the family, and says how long it is. Datagram over a stream, UNIX and unknown
-// families carry nothing that a stream listener could use.
-func v2Addresses(family byte, b []byte) (h ProxyHeader, used int, err error) {
+// v2Addresses reads the address block of the family, and says how long it is. Another transport than the socket's, UNIX
+// and unknown families carry nothing that could be used.
+func v2Addresses(family, transport byte, b []byte) (h ProxyHeader, used int, err error) {
 	sizes := [...]int{0, 12, 36, 216} // unspecified, IPv4, IPv6, UNIX
 	kind := int(family >> 4)
 	if kind >= len(sizes) || family&15 > 2 {
@@ -138,7 +140,7 @@ func v2Addresses(family byte, b []byte) (h ProxyHeader, used int, err error) {
 	if used = sizes[kind]; len(b) < used {
 		return h, 0, ErrProxyHeader
 	}
-	if family&15 != 1 {
+	if family&15 != transport {
 		return h, used, nil
 	}
 	switch kind {

@@ -11,7 +11,7 @@ import (
 func (w *worker) compose(r *request, d *decision) []byte {
 	e := &w.edits
 	e.Reset(r.m)
-	e.StampVia(fold(r.in.Source), r.l.ForceRport && r.in.Kind == transport.UDP)
+	e.StampVia(fold(r.in.Source), r.symmetric())
 	w.value = w.appendVia(w.value[:0], r, d)
 	e.PushVia(w.value)
 	e.DecrementHops()

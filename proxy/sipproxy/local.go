@@ -76,7 +76,7 @@ func (w *worker) settle(r *request, slot uint32, d *decision) {
 // copy and every node gives the same; a 100 has none.
 func (w *worker) sendAnswer(r *request, status int, extra []byte) {
 	var text [16]byte
-	a := sip.Answer{Status: status, Source: fold(r.in.Source), ForceRport: r.l.ForceRport && r.in.Kind == transport.UDP, Overload: w.load(r.l), Extra: extra}
+	a := sip.Answer{Status: status, Source: fold(r.in.Source), ForceRport: r.symmetric(), Overload: w.load(r.l), Extra: extra}
 	if status > 100 {
 		a.Tag = w.branches.appendToTag(text[:0], r.g.secrets.Writer(), r.d)
 	}

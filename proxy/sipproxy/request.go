@@ -126,9 +126,15 @@ func (w *worker) read(r *request, in *transport.Inbound, m *sip.Msg, g *state, n
 	if !r.id.toInKey {
 		r.second, w.buf = r.id.second(k, w.buf)
 	}
-	r.hop = replyHop(in, &v.Via, r.l.ForceRport)
+	r.hop = replyHop(in, &v.Via, r.symmetric())
 	w.loopHash(r)
 	w.readVias(r)
+}
+
+// symmetric says that responses go to the port that the request came from whether it asked for that or not: the listener
+// wants it so, or a proxy is in between, which knows its client by no other port.
+func (r *request) symmetric() bool {
+	return r.in.Kind == transport.UDP && (r.l.ForceRport || r.in.Source != r.in.Remote)
 }
 
 // replyHop is where the response to a request goes by the Via that we forward (SX-1, SX-2).

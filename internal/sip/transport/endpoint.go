@@ -3,7 +3,6 @@ package transport
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"net/netip"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/wyegate/wyegate/internal/limit"
 	"github.com/wyegate/wyegate/internal/listen"
 	"github.com/wyegate/wyegate/internal/websocket"
 )
@@ -20,27 +20,25 @@ import (
 type ListenerConfig struct {
 	Name      string
 	Kind      Kind
-	ProxyFrom []netip.Prefix // streams: peers that must send a PROXY header; empty: nobody may
-	Total     int            // streams: most connections at once; 0: no bound
-	PerSource int            // streams: the same from one source; 0: no bound
-	Exempt    []netip.Prefix // streams: sources without a bound of their own
-	MaxAge    time.Duration  // streams: age at which a quiet connection is closed; 0: never
-	AgeJitter float64        // streams: each connection's age differs by up to this fraction of MaxAge
-	TLS       *tls.Config    // TLS and WSS: the settings of handshakes
+	ProxyFrom []netip.Prefix   // peers that must send a PROXY header; empty: nobody may
+	Total     int              // streams: most connections at once; 0: no bound
+	PerSource int              // streams: the same from one source; 0: no bound
+	Exempt    []netip.Prefix   // streams: sources without a bound of their own
+	Servers   []netip.AddrPort // UDP behind a proxy: who sends no PROXY header
+	MaxAge    time.Duration    // streams: age at which a quiet connection is closed; 0: never
+	AgeJitter float64          // streams: each connection's age differs by up to this fraction of MaxAge
+	TLS       *tls.Config      // TLS and WSS: the settings of handshakes
 	// WebSocket says which opening handshakes are accepted on WS and WSS.
 	WebSocket websocket.Rules
 	// Shared: the socket belongs to an HTTP listener, which hands WebSockets over with ServeWebSocket.
 	Shared bool
 }
 
-// ErrProxyUDP says that a UDP listener asks for PROXY headers, which this transport reads on streams only.
-var ErrProxyUDP = errors.New("transport: no proxy protocol on udp listeners")
-
 func (a ListenerConfig) equal(b ListenerConfig) bool {
 	return a.Name == b.Name && a.Kind == b.Kind && a.Total == b.Total && a.PerSource == b.PerSource &&
 		a.MaxAge == b.MaxAge && a.Shared == b.Shared && a.WebSocket.Path == b.WebSocket.Path &&
 		slices.Equal(a.WebSocket.Origins, b.WebSocket.Origins) && slices.Equal(a.WebSocket.Trust, b.WebSocket.Trust) && a.AgeJitter == b.AgeJitter && a.TLS == b.TLS &&
-		slices.Equal(a.ProxyFrom, b.ProxyFrom) && slices.Equal(a.Exempt, b.Exempt)
+		slices.Equal(a.ProxyFrom, b.ProxyFrom) && slices.Equal(a.Servers, b.Servers) && slices.Equal(a.Exempt, b.Exempt)
 }
 
 // Counters of a listener; they live as long as its socket. Connections are counted by listen.Socket.
@@ -64,6 +62,7 @@ type endpoint struct {
 	current  atomic.Pointer[Listener]
 	closed   atomic.Bool
 	counters Counters
+	proxied  atomic.Pointer[proxied] // UDP behind a proxy; nil: never so far
 
 	started bool // only Use, and so only the engine, asks
 }
@@ -72,9 +71,6 @@ type endpoint struct {
 // settings, gives that Listener; with others a new one for the same flows and counters. Nothing is read and nothing
 // changes for messages before Use.
 func (h *Hub) Open(c ListenerConfig, s *listen.Socket) (*Listener, error) {
-	if c.Kind == UDP && len(c.ProxyFrom) > 0 {
-		return nil, ErrProxyUDP // not left out in silence: every datagram would be taken for the proxy's own
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	ep := h.endpoints[s]
@@ -89,7 +85,10 @@ func (h *Hub) Open(c ListenerConfig, s *listen.Socket) (*Listener, error) {
 			return nil, err
 		}
 	}
-	return &Listener{Name: c.Name, Tag: uint16(xxhash.Sum64String(c.Name)), Kind: c.Kind, Addr: ep.addr, settings: c, ep: ep}, nil
+	if c.Kind == UDP && len(c.ProxyFrom) > 0 && ep.proxied.Load() == nil {
+		ep.proxied.Store(new(proxied))
+	}
+	return &Listener{Name: c.Name, Tag: uint16(xxhash.Sum64String(c.Name)), Kind: c.Kind, Addr: ep.addr, settings: c, ep: ep, proxies: limit.NewExempt(c.ProxyFrom)}, nil
 }
 
 func (h *Hub) newEndpoint(k Kind, s *listen.Socket) (*endpoint, error) {

@@ -37,11 +37,15 @@ func (o *Out) About(dialog uint32) {
 
 const anyDialog = ^uint64(0)
 
-// Datagram queues b for dst from the listener's socket. On a wildcard socket it leaves from the address that dst has
+// Datagram queues b for dst from the listener's socket, or, where dst is a client that a proxy has named, for that proxy.
+// On a wildcard socket it leaves from the address that dst has
 // last sent to (SX-2). What can never be right as a destination (SX-3) is dropped and counted.
 func (o *Out) Datagram(l *Listener, dst netip.AddrPort, b []byte) {
 	if l == nil || l.ep == nil {
 		return
+	}
+	if p := l.ep.proxied.Load(); p != nil {
+		dst = p.way(dst, o.in.now.UnixNano())
 	}
 	sb := o.batchFor(l.ep)
 	if sb == nil || !sendable(dst) || !sb.add(dst, b, o.about, o.in) {

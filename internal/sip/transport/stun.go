@@ -15,9 +15,11 @@ const (
 
 // stun answers a Binding request on a SIP socket (RFC 5626 section 3.5.2, RFC 8489 section 12): a client behind a NAT
 // keeps its mapping with it, and learns when the mapping has changed. Everything else that begins like STUN is ignored.
-func (s *udpSocket) stun(b []byte, remote, local netip.AddrPort) {
+//
+// source is the client, which a proxy at remote may have named.
+func (s *udpSocket) stun(b []byte, source, remote, local netip.AddrPort) {
 	var out [stunHeader + 24]byte
-	n := bindingResponse(out[:], b, remote)
+	n := bindingResponse(out[:], b, source)
 	if n == 0 {
 		return
 	}

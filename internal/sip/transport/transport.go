@@ -14,6 +14,7 @@ package transport
 import (
 	"net/netip"
 
+	"github.com/wyegate/wyegate/internal/limit"
 	"github.com/wyegate/wyegate/internal/sip"
 )
 
@@ -50,6 +51,7 @@ type Listener struct {
 
 	settings ListenerConfig
 	ep       *endpoint // nil in a Listener that no Hub made
+	proxies  limit.Exempt
 }
 
 // Inbound is one framed message, lent to the worker until its next Receive.

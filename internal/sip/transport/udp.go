@@ -148,20 +148,28 @@ func (s *udpSocket) sort(now time.Time, in *Inbox) {
 	}
 	for i := range s.got {
 		b := s.bufs[i*datagram:][:s.hdrs[i].n:datagram]
+		remote, local := addrPort(&s.names[i]), s.local(i)
+		source := remote
+		if len(l.settings.ProxyFrom) > 0 {
+			var ok bool
+			if b, source, local, ok = l.unwrap(b, remote, local, nanos); !ok {
+				s.ep.socket.Stats.BadHeader.Add(1)
+				continue
+			}
+		}
 		if len(b) == 0 || b[0] <= '\r' && sip.KeepAlive(b) {
 			s.ep.counters.KeepAlives.Add(1)
 			continue
 		}
-		remote := addrPort(&s.names[i])
 		switch {
-		case !rates.Allow(remote.Addr(), nanos):
+		case !rates.Allow(source.Addr(), nanos):
 			s.ep.counters.Limited.Add(1)
 			continue
 		case b[0] < 4:
-			s.stun(b, remote, s.local(i))
+			s.stun(b, source, remote, s.local(i))
 			continue
 		}
-		m := Inbound{Bytes: b, Listener: l, Kind: UDP, Remote: remote, Source: remote, Local: s.local(i)}
+		m := Inbound{Bytes: b, Listener: l, Kind: UDP, Remote: remote, Source: source, Local: local}
 		if w := s.hub.workerFor(b, remote); in != nil && w == in.id {
 			in.take(&m, since)
 		} else if s.hub.put(&m, w, since) {
