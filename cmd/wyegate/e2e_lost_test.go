@@ -109,7 +109,7 @@ pools:
 		t.Errorf("%s, begun %s after the kill, %s after the silence: %v", f.what, f.began.Sub(killed).Round(time.Millisecond), f.began.Sub(silent).Round(time.Millisecond), f.err)
 	}
 	t.Logf("%d calls; %d were at the killed server; while one was silent: %v", l.calls.Load(), had, spread)
-	if l.calls.Load() < 2000 { // a busy machine does not keep the rate
+	if l.calls.Load() < 800 { // a busy machine does not keep the rate
 		t.Error("the load was too small to prove anything")
 	}
 	if had > 10 {

@@ -42,7 +42,7 @@ const (
 	hopFailure = 5 * time.Second
 	hopQueries = 256
 	naptrWait  = 1500 * time.Millisecond
-	hopWait    = 3500 * time.Millisecond // less than a request waits: the last good answer must still be of use to it
+	hopWait    = 3800 * time.Millisecond // less than a request waits: the last good answer must still be of use to it
 	hopRecords = 16                      // of one hop; more are left out
 	hopTargets = 32
 )

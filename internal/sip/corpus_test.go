@@ -281,7 +281,7 @@ func sameCut(f *Framer, whole []string, chunks ...[]byte) bool {
 }
 
 // Section 21.3: every stream case with the input cut at every octet, and at every pair of octets for files under 2 KiB.
-// For larger ones the pairs are a sample.
+// For larger ones the pairs are a sample, and under the race detector, which has nothing to find here, the first cut is.
 func TestCorpusStreams(t *testing.T) {
 	for _, v := range vectors(t) {
 		t.Run(v.File, func(t *testing.T) {
@@ -307,7 +307,7 @@ func TestCorpusStreams(t *testing.T) {
 			if step = 1; len(v.raw) >= 2048 {
 				step = 1 + len(v.raw)/50
 			}
-			for i := 0; i < len(v.raw); i += step {
+			for i := 0; i < len(v.raw); i += max(step, firstCut) {
 				for j := i + 1; j < len(v.raw); j += step {
 					if !sameCut(f, whole, v.raw[:i], v.raw[i:j], v.raw[j:]) {
 						t.Fatalf("cut at %d and %d: got %q, want %q", i, j, play(v.raw[:i], v.raw[i:j], v.raw[j:]), whole)
@@ -346,7 +346,7 @@ func TestCorpusGroupsInOneWrite(t *testing.T) {
 				if got := play(raw); !slices.Equal(got, want) {
 					t.Fatalf("%s in one write: got %q, want %q", what, pieces(got), pieces(want))
 				}
-				for i := range raw {
+				for i := 0; i < len(raw); i += firstCut {
 					if !sameCut(f, want, raw[:i], raw[i:]) {
 						t.Fatalf("%s cut at %d", what, i)
 					}

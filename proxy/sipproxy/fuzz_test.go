@@ -104,3 +104,57 @@ func FuzzWorker(f *testing.F) {
 		hostile(t, b, text)
 	})
 }
+
+// The same from a server, where a message may lead anywhere: whatever fails, the next place is tried, nothing goes to where a
+// message may not lead us, and nothing is left over.
+func FuzzOutward(f *testing.F) {
+	for _, uri := range []string{"sip:bob@phone.example", "sips:bob@phone.example:5071;transport=tcp", "sip:x@198.51.100.9;maddr=127.0.0.1", "tel:+49", "sip:203.0.113.10"} {
+		f.Add([]byte(outward("seed", uri).request("INVITE", 1)), uint8(3))
+		f.Add([]byte(outwardTCP("seed", uri).request("MESSAGE", 1)), uint8(200))
+	}
+	for _, b := range corpus(f) {
+		f.Add(b, uint8(len(b)))
+	}
+	f.Fuzz(func(t *testing.T, text []byte, turns uint8) {
+		b, n, _ := outwardBed(t)
+		n.zone("tcp 198.51.100.1:5060", "udp 127.0.0.1:5060", "udp 198.51.100.2:5060", "tls 198.51.100.3:5061", "udp 203.0.113.10:5060")
+		n.known = turns&1 == 0
+		for _, at := range []from{byUDP, byTCP} {
+			sock := b.socks[at.listener]
+			remote := addrPortOf(at.remote)
+			b.net.flows[900], b.net.sent = true, nil
+			b.w.now = b.now
+			b.w.batch([]transport.Inbound{{Bytes: text, Listener: sock, Kind: sock.Kind, Flow: at.flow, Outgoing: at.outgoing, Remote: remote, Source: remote, Local: sock.Addr}}, nil)
+			for i, sent := 0, b.net.sent; i < 8 && len(sent) > 0; i++ {
+				p := sent[len(sent)-1]
+				if host, _, _ := strings.Cut(p.to, ":"); host == "127.0.0.1" || p.to == "203.0.113.10:5060" {
+					t.Fatalf("sent to %s:\n%s", p.to, p.text)
+				}
+				switch turns >> uint(i%8) & 1 {
+				case 0:
+					if p.flow == 0 || status(p.text) != "" {
+						sent = nil
+						continue
+					}
+					sent = append([]packet(nil), b.event(transport.Event{Kind: transport.FlowFailed, Flow: p.flow, Err: refusedErr()})...)
+				default:
+					if status(p.text) != "" {
+						sent = nil
+						continue
+					}
+					b.wellFormed(p.text)
+					sent = append([]packet(nil), b.from(p, respond(p.text, 503, "b1"))...)
+				}
+			}
+		}
+		b.pass(10 * time.Minute)
+		if b.w.mem.count != 0 || b.w.mem.open != 0 || len(b.w.parking.byKey) != 0 {
+			t.Fatalf("left over: %d entries, %d pending, %d parked", b.w.mem.count, b.w.mem.open, len(b.w.parking.byKey))
+		}
+		for _, s := range []string{"as1", "as2"} {
+			if left := b.reg.Server("app", s).Active(); left != 0 {
+				t.Fatalf("%d leases on %s are left", left, s)
+			}
+		}
+	})
+}

@@ -47,7 +47,7 @@ func (n *names) zone(list ...string) {
 }
 
 // outwardBed has a server that speaks UDP and one that speaks TCP, and listeners for all that leads outwards.
-func outwardBed(t *testing.T) (*bed, *names, *letters) {
+func outwardBed(t testing.TB) (*bed, *names, *letters) {
 	n, mail := &names{}, newLetters()
 	b := newBed(t, bedOptions{
 		config:    func(c *Config) { c.Names = n; c.Ports[0].In = mail },
