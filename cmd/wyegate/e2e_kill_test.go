@@ -21,7 +21,11 @@ func TestMain(m *testing.M) {
 		serveForever(name)
 		return
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if built != "" {
+		_ = os.RemoveAll(built)
+	}
+	os.Exit(code)
 }
 
 func serveForever(name string) {

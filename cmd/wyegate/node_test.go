@@ -25,6 +25,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	built = dir
 	path := filepath.Join(dir, "wyegate")
 	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", path, ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -33,6 +34,9 @@ var binary = sync.OnceValues(func() (string, error) {
 	}
 	return path, nil
 })
+
+// built is the folder of binary, for TestMain to remove; empty: no test needed it.
+var built string
 
 // node is one running wyegate process with its folder.
 type node struct {

@@ -55,7 +55,7 @@ listeners:
 	}
 	b.WriteString("pools:\n")
 	for _, kind := range serverKinds {
-		fmt.Fprintf(&b, "  - name: %s\n    health: {active: {sip: {interval: 1s, down_interval: 200ms}}}\n    servers:\n", kind)
+		fmt.Fprintf(&b, "  - name: %s\n    health: {active: {sip: {interval: 1s, down_interval: 200ms, fall: 100}}}\n    servers:\n", kind) // a busy machine is no fault of a server
 		for i := range 2 {
 			m.addServer(&b, kind, fmt.Sprintf("%s-%d", kind, i+1))
 		}

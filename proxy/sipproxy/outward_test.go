@@ -391,3 +391,52 @@ func TestSX8_FlowGoneToAName(t *testing.T) {
 		t.Errorf("%d requests are parked still", len(b.w.parking.byKey))
 	}
 }
+
+// SX-10, 9.4, outwards: where one side is reliable and the other is not, we repair losses for a server's own requests as we do
+// for those of clients.
+func TestSX10_Outwards(t *testing.T) {
+	b, _, _ := outwardBed(t)
+	u := outwardTCP("repeats", "sip:bob@198.51.100.7")
+	inv := b.one(b.in(byTCP, u.request("INVITE", 1)))
+	copies := 0
+	for _, p := range b.pass(1600 * time.Millisecond) { // at 0.5 and 1.5 s, and a 100 of ours between
+		if p.kind == transport.UDP {
+			copies++
+			if p.text != inv.text || p.to != inv.to {
+				t.Errorf("the copy is %v", p)
+			}
+		} else if status(p.text) != "100" {
+			t.Errorf("sent %v", p)
+		}
+	}
+	if copies != 2 {
+		t.Errorf("%d copies in 1.6 s", copies)
+	}
+	busy := b.one(b.from(inv, respond(inv.text, 486, "b1")))
+	if status(busy.text) != "486" || busy.flow != 900 {
+		t.Fatalf("486: %v", busy)
+	}
+	u.to = "b1"
+	a := b.one(b.in(byTCP, u.request("ACK", 1)))
+	if again := b.one(b.from(inv, respond(inv.text, 486, "b1"))); again.text != a.text || again.to != inv.to {
+		t.Errorf("a repeated 486 gets %v", again)
+	}
+	b.none(b.pass(30 * time.Second))
+	m := outward("keeps", "sip:bob@198.51.100.7;transport=tcp")
+	one := b.one(b.in(byUDP, m.request("MESSAGE", 1)))
+	ok := b.one(b.from(one, respond(one.text, 200, "b1")))
+	if again := b.one(b.in(byUDP, m.request("MESSAGE", 1))); again.text != ok.text || again.to != ok.to {
+		t.Errorf("a copy behind the answer: %v", again)
+	}
+	m = outward("lost486", "sip:bob@198.51.100.7;transport=tcp")
+	one = b.one(b.in(byUDP, m.request("INVITE", 1)))
+	busy = b.one(b.from(one, respond(one.text, 486, "b1")))
+	if again := b.pass(1600 * time.Millisecond); len(again) != 2 || again[0].text != busy.text {
+		t.Errorf("a 486 without its ACK: %v", again)
+	}
+	m.to = "b1"
+	if a := b.one(b.in(byUDP, m.request("ACK", 1))); a.to != one.to || branchOf(a.text) != branchOf(one.text) {
+		t.Errorf("its ACK: %v", a)
+	}
+	b.none(b.pass(30 * time.Second))
+}

@@ -350,7 +350,8 @@ func (c *conn) release() {
 	}
 }
 
-// wait waits for the handlers, and for the reader.
+// wait waits for the handlers, for who still writes, and for the reader. The server ends without waiting for the frame that
+// it has just begun, and our last word may stand behind that.
 func (c *conn) wait() {
 	c.mu.Lock()
 	c.closed = true
@@ -359,6 +360,13 @@ func (c *conn) wait() {
 	}
 	c.mu.Unlock()
 	<-c.quiet
+	c.mu.Lock()
+	for c.writing {
+		c.turn.Wait()
+	}
+	c.writing = true
+	c.mu.Unlock()
+	_ = c.yield()
 	c.ended.Store(true)
 	_ = c.Conn.SetReadDeadline(past)
 	c.reading.Lock()
