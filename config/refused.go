@@ -72,7 +72,6 @@ var refusedHere = []refusal{
 	{path: "services[].affinity.rules", words: []string{"*.wasm"}, what: "a plug-in"},
 	{path: "services[].applications[].affinity.rules", words: []string{"*.wasm"}, what: "a plug-in"},
 
-	{path: "pools[].connect.proxy_protocol", words: []string{"v1", "v2"}, what: "a PROXY header towards servers"},
 	{path: "pools[].connect.http", words: []string{"h2"}},
 	{path: "pools[].servers[].expand", why: "write one server for each address", whole: true},
 }

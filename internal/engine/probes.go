@@ -188,6 +188,14 @@ func (p *probes) ready() error {
 func (p *probes) dial(ctx context.Context, a routing.Address) (net.Conn, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", a.Addr.String())
+	if err == nil {
+		if head := p.e.current.Load().ownHeader(a); head != nil {
+			if _, err = c.Write(head); err != nil {
+				_ = c.Close()
+				return nil, err
+			}
+		}
+	}
 	k := transport.TCP // of a request of HTTP as well
 	if a.Proto == routing.SIP || a.Transport == "tls" {
 		k = sipKind(a.Transport)

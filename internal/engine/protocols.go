@@ -158,7 +158,7 @@ func (d *Draft) httpListener(w wiring, def *config.Listener) *httpproxy.Listener
 func (d *Draft) httpApp(w wiring, def *config.Listener, t *target) *httpproxy.App {
 	p := d.pools[t.service.PoolOf(t.app)]
 	c := p.def.Connect
-	connect := httpproxy.Connect{Timeout: c.Timeout, Tries: c.Tries, Idle: c.Idle, Source: c.Source}.WithDefaults()
+	connect := httpproxy.Connect{Timeout: c.Timeout, Tries: c.Tries, Idle: c.Idle, Source: c.Source, Announce: announcement(c.ProxyProtocol)}.WithDefaults()
 	a := &httpproxy.App{
 		Target: t.Target, Connect: &connect, Keys: t.counters,
 		Service: &httpproxy.Service{

@@ -128,6 +128,11 @@ type Connect struct {
 	Tries   int           // servers one request is offered to: 3
 	Idle    time.Duration // of a pooled connection: 50 s
 	Source  []netip.Addr  // own addresses, one per family
+
+	// Announce appends what a new connection begins with, for a client and the address of ours that it came to: a PROXY
+	// header. A connection then carries the requests of one client's connection and no others (sip-http.md section 14).
+	// nil: nothing is announced.
+	Announce func(dst []byte, client, to netip.AddrPort) []byte
 }
 
 // WithDefaults fills in what is zero.

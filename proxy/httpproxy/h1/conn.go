@@ -36,6 +36,7 @@ type conn struct {
 	fast     fast    // what the loop knows of the request
 	upgraded *tunnel // what it becomes when the exchange is given back
 	handed   *handover
+	own      []*server // connections to servers that were told who the client is
 
 	// How it goes between its goroutine and the loop: whoever gives it away touches it no more.
 	turn   chan stage  // what the goroutine is to go on with

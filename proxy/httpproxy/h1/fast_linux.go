@@ -422,7 +422,7 @@ func (x *exchange) plain() bool {
 func (c *conn) fastSend() {
 	l, x := c.fast.loop, c.x
 	a, ok := x.choice.Address(0)
-	if !ok || a.TLS {
+	if !ok || a.TLS || x.choice.App.Connect.Announce != nil {
 		l.hand(c, stageChosen)
 		return
 	}

@@ -143,6 +143,7 @@ func (f *Front) serve(ctx context.Context, c *conn) {
 		c.fire(woken)
 	})
 	defer stop()
+	defer c.dropOwn()
 	defer c.recover()
 	c.serve()
 	if t := c.upgraded; t != nil {

@@ -50,10 +50,11 @@ type server struct {
 	pool *pool
 	f    *Front
 	slot int
-	home int   // among the pool's idle stacks
-	fast *conn // a loop serves this one over it; owned by the loop
-	wary bool  // a goroutine had it last: what came meanwhile the loop does not know
-	used int   // requests it was used for
+	home int        // among the pool's idle stacks
+	fast *conn      // a loop serves this one over it; owned by the loop
+	wary bool       // a goroutine had it last: what came meanwhile the loop does not know
+	told netip.Addr // the client that was announced; such a connection stays with that client's
+	used int        // requests it was used for
 	life time.Duration
 
 	state atomic.Int32
@@ -122,15 +123,20 @@ func (v *servers) get(c *conn, fresh bool) (*server, error) {
 
 func (p *pool) get(c *conn, fresh bool) (*server, error) {
 	p.used.Store(c.x.start)
+	own := c.x.choice.App.Connect.Announce != nil
 	for {
-		if !fresh {
+		if own && !fresh {
+			if s := c.takeOwn(p); s != nil {
+				return s, nil
+			}
+		} else if !fresh {
 			if s := p.take(c.home()); s != nil {
 				return s, nil
 			}
 		}
 		slot, ok := p.free.pop()
 		if !ok {
-			if s := p.steal(); s != nil && !fresh {
+			if s := p.steal(); s != nil && !fresh && !own {
 				return s, nil
 			} else if s != nil {
 				s.close()
@@ -226,6 +232,9 @@ func (p *pool) dial(c *conn, slot int) (*server, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), cfg.Timeout)
 	defer cancel()
 	nc, err := d.DialContext(ctx, "tcp", to)
+	if err == nil && cfg.Announce != nil {
+		err = c.announce(nc, cfg)
+	}
 	if err == nil && p.at.tls {
 		nc, err = p.secure(c.f, nc)
 	}
@@ -236,6 +245,9 @@ func (p *pool) dial(c *conn, slot int) (*server, error) {
 		return nil, fmt.Errorf("%w: %w", httpproxy.ErrConnect, err)
 	}
 	s := &server{pool: p, f: c.f, slot: slot, life: cfg.Idle}
+	if cfg.Announce != nil {
+		s.told = c.x.view.Client
+	}
 	s.init(nc)
 	s.owner = c
 	if s.raw != nil {
@@ -293,6 +305,10 @@ func silent(raw syscall.RawConn) bool {
 func (s *server) release() {
 	if s.pool.gone.Load() {
 		s.close()
+		return
+	}
+	if s.told.IsValid() {
+		s.owner.keepOwn(s)
 		return
 	}
 	s.owner = nil
