@@ -29,6 +29,9 @@ func (v *View) appendForwarding(dst []byte) []byte {
 	if !v.keeps(http1.XRealIP) {
 		dst = append(v.Client.AppendTo(append(dst, "X-Real-IP: "...)), "\r\n"...)
 	}
+	if v.ClientCert != nil && !v.Trusted { // a trusted peer's is its own, and not its client's
+		dst = append(append(append(dst, "Client-Cert: "...), v.ClientCert...), "\r\n"...)
+	}
 	return dst
 }
 

@@ -18,6 +18,10 @@ type View struct {
 	HTTP2  bool   // the client speaks HTTP/2; Head is what its request says in HTTP/1.1
 	SNI    string // name that the client asked for in its handshake; empty: none
 
+	// ClientCert is the certificate that the client has shown in a handshake, verified, as the value of Client-Cert (RFC 9440
+	// section 2.2); nil: none. It belongs to the connection.
+	ClientCert []byte
+
 	Method    []byte
 	Target    []byte // origin form, or "*"; as received, never normalised (HF-6)
 	Authority []byte // host and port: of an absolute target, else of Host, else default_host

@@ -17,6 +17,7 @@ type conn struct {
 	remote, local netip.AddrPort
 	listener      string
 	sni           string // name that the client asked for in its handshake; empty: none
+	cert          []byte // what it has shown there, as httpproxy.View has it
 	http2         bool   // it is one stream of a connection of HTTP/2
 	number        uint32
 	readStep      func(fd uintptr) bool

@@ -107,6 +107,7 @@ func (x *exchange) begin(c *conn) {
 	x.headLimits = http1.Limits{Target: lim.MaxTarget, Block: lim.MaxHeader, Fields: lim.MaxFields}
 	x.view.Reset()
 	x.view.Remote, x.view.Local, x.view.TLS, x.view.SNI = c.remote, c.local, c.l.TLS, c.sni
+	x.view.ClientCert = c.cert
 	x.view.HTTP2 = c.http2
 	x.choice = httpproxy.Choice{Rule: -1}
 	x.start, x.first, x.connect = c.now(), 0, 0

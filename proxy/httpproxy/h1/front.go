@@ -3,6 +3,7 @@ package h1
 import (
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -111,11 +112,11 @@ func (f *Front) Serve(ctx context.Context, nc net.Conn, listener string) {
 	}
 	c.remote, c.local = addrPort(nc.RemoteAddr()), addrPort(nc.LocalAddr())
 	if t, ok := nc.(*tls.Conn); ok {
-		c.sni = t.ConnectionState().ServerName
+		c.shaken(t.ConnectionState())
 	} else if s, ok := nc.(stream); ok {
 		c.http2 = s.HTTP2()
 		if t := s.TLS(); t != nil {
-			c.sni = t.ServerName
+			c.shaken(*t)
 		}
 	}
 	if c.client.raw != nil {
@@ -128,6 +129,14 @@ func (f *Front) Serve(ctx context.Context, nc net.Conn, listener string) {
 		if c.client.ordinary() {
 			h.serve(ctx, c.client.Conn, h.source, h.early)
 		}
+	}
+}
+
+// shaken notes what the handshake with the client has shown.
+func (c *conn) shaken(s tls.ConnectionState) {
+	c.sni = s.ServerName
+	if len(s.VerifiedChains) > 0 {
+		c.cert = append(base64.StdEncoding.AppendEncode([]byte{':'}, s.PeerCertificates[0].Raw), ':')
 	}
 }
 
