@@ -8,7 +8,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION) -X main.revision=$(REVISION)
 
 export GOFLAGS := -buildvcs=false
 
-.PHONY: help build demo test peers verify bench fuzz soak generate clean
+.PHONY: help build demo test peers verify bench fuzz soak generate clean conformance
 
 help: ## print this list
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
@@ -37,6 +37,9 @@ bench: build ## parse, choose, forward (compare allocations, not nanoseconds); t
 
 fuzz: ## ten seconds of each fuzz target
 	@sh .ci/fuzz 10s
+
+conformance: ## HTTP/2 towards clients, judged by h2spec (from the module proxy; needs nginx, openssl, curl)
+	@sh .ci/h2spec
 
 soak: ## the long runs: every test that shortens itself in `make test` runs whole
 	WYEGATE_SOAK=1 $(GO) test -count=1 -timeout 6h ./internal/engine/... ./cmd/...

@@ -219,6 +219,7 @@ func (c *conn) frame(f []byte) {
 	case http2.FrameSettings:
 		if !flags.Has(http2.FlagSettingsAck) {
 			c.count(&c.settings, maxSettings)
+			f = lastOfEach(f)
 		}
 	case http2.FrameWindowUpdate:
 		if c.unknown(id) {
