@@ -49,6 +49,7 @@ services:
   - {name: main, pool: appservers, affinity: {rules: rules.xml}}
 pools:
   - name: appservers
+    health: {active: {sip: {fall: 100}}} # the server of the test drowns as well, and is not what is tested
     servers:
       - {name: as1, sip: %q, http: %q}
 `, certs, certs, udp, udp, tls, web, s.Addr, s.Web)})

@@ -285,7 +285,9 @@ func TestTheirDPR(t *testing.T) {
 		s.end(false)
 		l.after(25 * time.Second)
 		l.want("inactive", "active")
-		if s.n != 1 {
+		dialled := 0
+		s.set(func() { dialled = s.n })
+		if dialled != 1 {
 			t.Errorf("dialled before after_dpr.rebooting was over")
 		}
 		l.after(10 * time.Second)
