@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -147,10 +148,10 @@ func wholeCall(ua *lbtest.UA, path *lbtest.Path, i int) error {
 	defer cancel()
 	d, m, err := ua.Invite(ctx, path, lbtest.InviteOptions{RequestURI: fmt.Sprintf("sip:u%d@front.example.net", i)})
 	if err != nil || m.Status != 200 {
-		return fmt.Errorf("INVITE: %v %w", m, err)
+		return fmt.Errorf("INVITE: %s %w", said(m), err)
 	}
 	if m, err = d.Bye(ctx); err != nil || m.Status != 200 {
-		return fmt.Errorf("BYE: %v %w", m, err)
+		return fmt.Errorf("BYE: %s %w", said(m), err)
 	}
 	return nil
 }
@@ -260,4 +261,12 @@ func endless(t *testing.T, port, count int) (stop func()) {
 		_ = c.Close()
 	}
 	return func() {}
+}
+
+// said is a response in a word or two.
+func said(m *lbtest.Message) string {
+	if m == nil {
+		return "nothing"
+	}
+	return strconv.Itoa(m.Status) + " " + m.Header("Retry-After")
 }
