@@ -163,7 +163,7 @@ func source(i int) *[4]byte { return &[4]byte{127, byte(1 + i>>16), byte(i >> 8)
 // the node's memory that is looked at, not how soon the server drowns.
 func spoofed(t *testing.T, s *lbtest.Server, port, count int, method string) {
 	t.Helper()
-	const ahead = 1000
+	const ahead = 200
 	before := s.SeenCount("")
 	to := &syscall.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}
 	for i := range count {
